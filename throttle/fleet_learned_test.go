@@ -295,9 +295,8 @@ func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
 				refused += w.refused
 			})
 		}
-		if most := servers * windows * 7 / 6; refused > most {
-			t.Errorf("%s: %d were refused in all, want at most %d", states, refused, most)
-		}
+		most := servers * windows * 7 / 6
+		testnet.Judge(t, refused <= most, "%s: %d were refused in all, want at most %d", states, refused, most)
 	}
 }
 
@@ -310,12 +309,8 @@ func TestFleetWithoutBudgets(t *testing.T) {
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
 				f := measure(t, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
-				if f.ratio > 1.15 || f.many > 2*f.one+1.5*16 {
-					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
-				}
-				if f.uneven > 0.4 {
-					t.Errorf("%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
-				}
+				testnet.Judge(t, f.ratio <= 1.15 && f.many <= 2*f.one+1.5*16, "%s, %s, endless %v: %+v", counts, states, endless, f)
+				testnet.Judge(t, f.uneven <= 0.4, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 			}
 		}
 	}
@@ -347,31 +342,22 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
 				f := measure(t, counts, states, endless, fleetSeeds(uint64(servers))...)
-				if !testnet.Race && (f.ratio > 1.6 || f.many > 4*f.one+1.5*16) {
-					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
-				}
+				testnet.Judge(t, f.ratio <= 1.6 && f.many <= 4*f.one+1.5*16, "%s, %s, endless %v: %+v", counts, states, endless, f)
 				all.ratio, all.one, all.many = all.ratio+f.ratio, all.one+f.one, all.many+f.many
 				all.uneven += f.uneven // finite work is divided evenly from the start
 				tests++
 			}
 		}
 	}
-	if testnet.Race {
-		return // chance decides about one server each: five are judged without the detector
-	}
-	if all.ratio > 1.2*tests || all.many > 2*all.one+16*tests {
-		t.Errorf("of %v: %+v", tests, all)
-	}
-	if uneven := all.uneven / (tests / 2); uneven > .45 {
-		t.Errorf("one process was %.2f off an equal share, in the mean of all tests", uneven)
-	}
+	testnet.Judge(t, all.ratio <= 1.2*tests && all.many <= 2*all.one+16*tests, "of %v: %+v", tests, all)
+	uneven := all.uneven / (tests / 2)
+	testnet.Judge(t, uneven <= .45, "one process was %.2f off an equal share, in the mean of all tests", uneven)
 }
 
 // A process that has work while the others of its fleet have none does not wait for them: it
 // is served nearly as much as one without a fleet.
 func TestOneOfAFleetHasWork(t *testing.T) {
-	const windows = 6
-	least := float64(testnet.Drawn(85, 70)) / 100 // of one server each chance decides more
+	const windows, least = 6, .85
 	for _, states := range statesIn {
 		with, without := 0, 0
 		for _, counts := range countsIn {
@@ -391,9 +377,8 @@ func TestOneOfAFleetHasWork(t *testing.T) {
 			}
 		}
 		ratio := float64(with) / float64(without)
-		if t.Logf("%s: %.2f", states, ratio); ratio < least {
-			t.Errorf("%s: with 15 idle processes one is served %.2f of what it is without", states, ratio)
-		}
+		t.Logf("%s: %.2f", states, ratio)
+		testnet.Judge(t, ratio >= least, "%s: with 15 idle processes one is served %.2f of what it is without, want %v", states, ratio, least)
 	}
 }
 
@@ -468,16 +453,12 @@ func TestManyProcessesShareASmallWindow(t *testing.T) {
 // ends, than it holds, and learn from the others how long the next one lasts.
 func TestManyProcessesBeginAtASmallWindow(t *testing.T) {
 	const processes, windows = 40, 12
-	servers, refused := 4, 0
-	if testnet.Race { // which is a tenth as fast
-		servers = 1
-	}
+	servers, refused := testnet.Drawn(4, 1), 0
 	for _, counts := range countsIn {
 		refused += refusedInAll(t, counts, processes, windows, servers, func(b *budgeted, i int) { b.size = 5*i + 5 })
 	}
-	if most := len(countsIn) * 2 * servers * processes * 5 / 3; refused > most {
-		t.Errorf("%d were refused in all, want at most %d", refused, most)
-	}
+	most := len(countsIn) * 2 * servers * processes * 5 / 3
+	testnet.Judge(t, refused <= most, "%d were refused in all, want at most %d", refused, most)
 }
 
 // Where units leave the window one by one, a fleet is hardly refused but at the start: the

@@ -25,14 +25,10 @@ func TestScenarios(t *testing.T) {
 			for seed := range uint64(testnet.Drawn(5, 1)) { // the median bears two that chance made
 				execute(t, sc, sc.strategies[0], seed+1, &figures)
 			}
-			if testnet.Race {
-				return // one run may be by chance: five are judged without the detector
-			}
 			for _, x := range sc.targets {
 				v, _, _ := spread(values(figures, sc.name(), "weir", x.figure))
-				if x.atMost && !(v <= x.test) || !x.atMost && !(v >= x.test) {
-					t.Errorf("%s: got %.3f, the bound of this test is %.3f (target %.3f)", strings.TrimSpace(x.figure), v, x.test, x.want)
-				}
+				holds := x.atMost && v <= x.test || !x.atMost && v >= x.test
+				testnet.Judge(t, holds, "%s: got %.3f, the bound of this test is %.3f (target %.3f)", strings.TrimSpace(x.figure), v, x.test, x.want)
 			}
 		})
 	}

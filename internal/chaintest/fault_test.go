@@ -243,9 +243,7 @@ func TestFaultsCostNoCalls(t *testing.T) {
 	}
 	t.Logf("%v of %v", poor, hosts)
 	for kind, n := range hosts { // those that a coin decides may meet with bad luck
-		if poor[kind] > 1+n/8 {
-			t.Errorf("%d of %d hosts of kind %s served less than .95 of what they serve without a circuit, want at most %d", poor[kind], n, kind, 1+n/8)
-		}
+		testnet.Judge(t, poor[kind] <= 1+n/8, "%d of %d hosts of kind %s served less than .95 of what they serve without a circuit, want at most %d", poor[kind], n, kind, 1+n/8)
 	}
 }
 
