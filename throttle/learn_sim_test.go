@@ -311,7 +311,7 @@ func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 		wasted float64 // refusals per success
 	}{
 		{"bucket 1/s bare", bucket(1, 1), 0, 60, 59, 1.5, .4},
-		{"bucket 5/s bare", bucket(5, 5), 0, 300, 59, 1.1, .06},
+		{"bucket 5/s bare", bucket(5, 5), 0, 300, 59, 1.1, .07},
 		{"bucket 50/s bare", bucket(50, 50), 0, 3000, 59, 1.01, .03},
 		{"bucket 500/s bare", bucket(500, 100), 0, 30000, 60, 1.1, .01},
 		{"bucket 1/s retry-after", bucket(1, 1), 1, 60, 59, 1.3, .2},

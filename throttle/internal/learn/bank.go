@@ -61,6 +61,7 @@ type bank struct {
 	of        []candidate // likeliest first, at most maxCandidates
 	stale     bool        // the states are not those at the end of the log
 	extra     Instant     // slack beyond what the round trips suggest
+	served    served      // round trips of what was accepted
 	mean      Instant     // round trip
 	flow      float64     // accepted a second, when all were judged last
 	event     Instant     // the last time that something was sent or answered
@@ -109,7 +110,7 @@ func (b *bank) refit() {
 // same for all candidates. It tells the replay.
 func (b *bank) rise(p *replay) {
 	defer func() { p.risen = b.risen }()
-	if len(b.of) == 0 || b.of[0].weight < widenAt || b.of[0].family == atOnce {
+	if len(b.of) == 0 || b.of[0].weight < widenAt {
 		return
 	}
 	c := &b.of[0]
@@ -200,6 +201,7 @@ func (b *bank) send(now Instant, n, busy, theirs int) {
 	if b.compact(now) {
 		b.recount()
 	}
+	there, _ := b.atWork(now, busy)
 	l := b.sent(now, n, busy, theirs)
 	if b.stale {
 		return
@@ -208,7 +210,7 @@ func (b *bank) send(now Instant, n, busy, theirs int) {
 	for i := range b.of[:b.live] {
 		c := &b.of[i]
 		if c.family == atOnce {
-			c.level = b.work * float64(busy)
+			c.level = there
 		}
 		c.pass(&c.state, at, b.log, b.half)
 		if c.barred > at || c.peek(&c.state, at+b.slack, b.log, b.half)+float64(n) > c.size+1e-3 {
@@ -279,6 +281,10 @@ func (b *bank) refuses(now, sent, hint Instant, n int) (begins, foreseen bool) {
 // time takes in what is known of the way to the server.
 func (b *bank) time(t *trips) {
 	b.timing = t.timing()
+	if b.served.n == 0 {
+		b.served = served{float64(t.mean), float64(t.deviation), heardOf}
+	}
+	b.served.into(&b.timing)
 	b.slack += min(b.extra, t.least)
 }
 

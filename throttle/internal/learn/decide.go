@@ -256,7 +256,7 @@ func (m *mind) latest(now, most Instant) Instant {
 // ready is when n units may be sent so that a candidate has room when they arrive.
 func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 	if c.family == atOnce {
-		if b.work*float64(b.busy)+n <= max(c.size, n) {
+		if b.mostAtWork(now, float64(b.paused)/c.unit())+n <= max(c.size, n) {
 			return now
 		}
 		return max(now, b.event+2*b.mean) // one that takes longer than that is not waited for

@@ -27,6 +27,10 @@
 //
 // # How it works
 //
+// How many requests are at the server is counted, too: those under way, without those whose
+// answers came, or were on their way, when one arrived. For the next one it is estimated from
+// when each was sent and for how long the server works.
+//
 // The level of a shape does not depend on its size. So one replay of the log gives
 // all levels: an accepted request shows that the size is at least the level that it
 // reached, and a refused one that the size is at most the level that it found. Therefore only

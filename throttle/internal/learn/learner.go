@@ -64,6 +64,7 @@ func (l *Learner) think() *mind {
 		l.past.into(&l.mind.bank.record, int(l.busy)+1)
 		l.mind.bank.grain = max(leastGrain, l.trips.slack())
 		l.mind.bank.time(&l.trips)
+		l.mind.bank.guessGone()
 	}
 	return l.mind
 }
@@ -88,6 +89,7 @@ func (l *Learner) Accepted(now, sent Instant, n int) {
 	if m == nil {
 		return
 	}
+	m.bank.served.sample(float64(now - sent))
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	m.accepted(now, sent, max(0, min(n, maxUnits)))
@@ -161,6 +163,9 @@ func (l *Learner) Unsent(now, sent Instant, n int) {
 
 func (l *Learner) ended(now, sent Instant, refused bool) {
 	l.busy--
+	if l.mind != nil {
+		l.mind.bank.left(now, sent, l.mind.bank.half, refused)
+	}
 	was := l.trips
 	if l.trips.sample(now - sent); l.Crowded() && l.mind.widening.base > 0 {
 		l.trips.least = min(was.least, l.trips.least) // answers take long because the server works, not because the way is long

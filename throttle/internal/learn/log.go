@@ -25,7 +25,7 @@ const (
 )
 
 // An entry of the log is what was sent within a short time, and what became of it. All
-// numbers are units, except busy and theirs, which are requests.
+// numbers are units, except busy and gone, which are requests.
 type entry struct {
 	at, last Instant // when the first and the last of them were sent
 	under    uint16  // still under way: nothing is known of their answers
@@ -34,8 +34,9 @@ type entry struct {
 	epoch    uint16 // the epoch of the refused ones; zero: none was refused
 	against  uint16 // bit i: candidate i had no room for one of them
 	busy     uint16 // requests under way when the last of them was sent
-	theirs   uint16 // those of busy that other processes sent, perhaps later than is assumed
 	uneven   uint16 // how unevenly they were sent, in quarters of a unit, see unevenWith
+	gone     uint8  // so many of busy, or more, were not at the server when the last of them arrived, see left
+	theirs   uint8  // which part of busy other processes sent, perhaps later than is assumed; 255 is all
 }
 
 // units is how many count at the server. refusedToo says that it counts refused ones, too.
@@ -76,14 +77,19 @@ func (r *record) sent(now Instant, n, busy, theirs int) *entry {
 	if k := len(r.log); k > 0 {
 		l := &r.log[k-1]
 		if !r.apart && now-l.at < r.grain && l.refused == 0 && l.under < 1<<15 && l.taken < 1<<15 {
-			l.last, l.busy, l.theirs = max(l.last, now), uint16(busy), uint16(theirs)
+			l.last, l.busy, l.theirs, l.gone = max(l.last, now), uint16(busy), part(theirs, busy), 0
 			l.under += uint16(n)
 			return l
 		}
 		now = max(now, l.last)
 	}
-	r.log = append(r.log, entry{at: now, last: now, under: uint16(n), busy: uint16(busy), theirs: uint16(theirs)})
+	r.log = append(r.log, entry{at: now, last: now, under: uint16(n), busy: uint16(busy), theirs: part(theirs, busy)})
 	return &r.log[len(r.log)-1]
+}
+
+// part is n of all, in 255ths.
+func part(n, all int) uint8 {
+	return uint8(math.MaxUint8 * max(0, min(n, all)) / max(1, all))
 }
 
 // find returns the entry of a request that was sent at sent and is still under way; nil: it is
@@ -223,7 +229,10 @@ func (r *record) merge(now Instant, halvings int, most float64) {
 		near := b.last-a.at <= max(r.grain, (now-b.last)>>halvings)
 		if near && a.allAccepted() && b.allAccepted() && int(a.taken)+int(b.taken) < 1<<15 && a.unevenWith(b) <= most {
 			a.uneven = uint16(a.unevenWith(b))
-			a.last, a.taken, a.against, a.busy = b.last, a.taken+b.taken, a.against|b.against, max(a.busy, b.busy)
+			if int(b.busy)-int(b.gone) > int(a.busy)-int(a.gone) {
+				a.busy, a.gone, a.theirs = b.busy, b.gone, b.theirs
+			}
+			a.last, a.taken, a.against = b.last, a.taken+b.taken, a.against|b.against
 			continue
 		}
 		if k++; k < i {

@@ -36,14 +36,16 @@ type replay struct {
 
 // A timing is what is known of the way to the server and of its work.
 type timing struct {
-	half  Instant // half of the shortest round trip: a request arrives so long after it was sent,
-	slack Instant // earlier or later by so much
-	work  float64 // the part of a round trip for which the server works, from 0 to 1
-	lag   float64 // how late it is heard that others sent something, in round trips, see trips
+	half   Instant // half of the shortest round trip: a request arrives so long after it was sent,
+	slack  Instant // earlier or later by so much
+	work   float64 // the part of a round trip for which the server works, from 0 to 1
+	fixed  Instant // for so long it works on each request
+	varies float64 // and for so long beyond that, in the mean
+	lag    float64 // how late it is heard that others sent something, in round trips, see trips
 }
 
-// busyDoubt is by which part the requests at the server may be more or fewer than those under
-// way times work, because more or fewer of them are on their way at that moment.
+// busyDoubt is by which part the requests at the server may be more or fewer than were counted,
+// because the way of some takes longer than that of others.
 const busyDoubt = .1
 
 // run replays the log for a shape. If it is in doubt when a request arrived, the instant counts
@@ -69,10 +71,9 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		}
 		early, own := 0.0, math.Inf(1)
 		if s.family == atOnce {
-			under := max(0, float64(l.busy)+1-float64(l.refused)) // those that were sent together and refused were not at work at the same time
-			st.level = t.work * under
-			early = min((1+busyDoubt)*st.level, under)
-			own = min((1+busyDoubt)*t.work, 1) * max(0, under-float64(l.theirs))
+			all, some, most := l.level(&t)
+			own = min((1+busyDoubt)*some, most)
+			st.level, early = all, own+min((1+busyDoubt)*t.work, 1)*l.others()
 		} else if l.refused > 0 {
 			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // at the earliest arrival: units that stop counting soon still did
 		}

@@ -42,7 +42,7 @@ func (t *trips) slack() Instant { return min(t.least, 2*t.deviation) + 5e5 }
 
 func (t *trips) timing() timing {
 	mean := float64(max(1, t.mean))
-	return timing{half: t.least / 2, slack: t.slack(), work: max(0, 1-float64(t.least)/mean), lag: float64(t.lag) / mean}
+	return timing{half: t.least / 2, slack: t.slack(), lag: float64(t.lag) / mean}
 }
 
 // past is the log of a server that never refused. It takes few bytes: what was sent long ago is

@@ -38,7 +38,7 @@ const (
 // may reports whether nothing but the number under way stands against one more.
 func (r *widening) may(m *mind) bool {
 	b := &m.bank
-	return (m.crowded() || r.searches(b)) && m.taken >= m.refused && b.work*float64(b.busy)+1 > b.of[0].size
+	return (m.crowded() || r.searches(b)) && m.taken >= m.refused && b.ready(&b.of[0], m.planned, 1) > m.planned
 }
 
 // wider lets one more go than the leader bears if nothing was refused for long, or all
@@ -100,7 +100,10 @@ func (r *widening) accepted(sent Instant, try bool, b *bank) {
 	case try && !r.vain:
 		r.from, r.until, r.level, r.most = sent, 0, r.base+2, r.base+1
 	case r.within(sent, b) && r.searches(b):
-		at := b.work * float64(b.busy+1)
+		at := 0.0
+		if l := b.find(sent); l != nil {
+			at, _, _ = l.level(&b.timing)
+		}
 		r.most = max(r.most, min(at, r.level))
 		if at+1 > r.level { // else there were not as many
 			r.level++
@@ -119,7 +122,8 @@ func (r *widening) refused(now, sent Instant, try bool, b *bank) bool {
 	case r.within(sent, b):
 		if r.until == 0 {
 			if l := b.find(sent); l != nil {
-				r.most = b.work * float64(l.busy)
+				all, _, _ := l.level(&b.timing)
+				r.most = all - 1
 			}
 			r.end(now, b)
 		}
@@ -136,7 +140,7 @@ func (r *widening) fail(now Instant) { r.fails, r.ended = r.lately(now)+1, now }
 // judge it again would let others take the lead: it is told what was found.
 func (r *widening) end(now Instant, b *bank) {
 	r.until = now
-	size := math.Floor((1-min(busyDoubt, 1-b.work))*r.most + almost) // what takes no time on its way is not in doubt
+	size := math.Floor(r.most + almost)
 	if size <= r.base {
 		r.fail(now)
 		return

@@ -1,0 +1,113 @@
+package learn
+
+import (
+	"math"
+	"math/rand/v2"
+	"sort"
+	"testing"
+)
+
+// A worked request is one of those that a server works on: when it was sent, and when its answer
+// was heard.
+type worked struct{ sent, heard Instant }
+
+// atServer is how many of w, that were sent before, are at a server half a trip away at the
+// instant at which a request arrives that is sent then.
+func atServer(w []worked, then, half Instant) (n int) {
+	for _, x := range w {
+		if x.sent < then && x.heard > then+2*half {
+			n++
+		}
+	}
+	return n
+}
+
+// works draws how long a server works.
+var works = map[string]func(dice *rand.Rand) float64{
+	"always as long":    func(*rand.Rand) float64 { return 1 },
+	"half to half more": func(dice *rand.Rand) float64 { return .5 + dice.Float64() },
+	"by chance":         (*rand.Rand).ExpFloat64,
+}
+
+// workload is n requests, sent in bursts, to a server half a trip away that works for mean on one.
+func workload(dice *rand.Rand, n int, half, mean Instant, works func(*rand.Rand) float64) (w []worked) {
+	now := zeroHour
+	for len(w) < n {
+		now += Instant(dice.ExpFloat64() * float64(mean))
+		for range 1 + dice.IntN(8) {
+			now += Instant(1 + dice.IntN(1000))
+			w = append(w, worked{now, now + 2*half + Instant(works(dice)*float64(mean))})
+		}
+	}
+	return w
+}
+
+const zeroHour = Instant(1e15)
+
+// What was sent when is known, and so is which answers came before a request arrived: so the
+// number at the server is known afterwards, however requests were spaced.
+func TestHowManyWereAtTheServerIsCounted(t *testing.T) {
+	for name, long := range works {
+		dice := rand.New(rand.NewPCG(1, 2))
+		const half, mean = 2e7, 1e8
+		w := workload(dice, 150, half, mean, long)
+		byAnswer := append([]worked(nil), w...)
+		sort.Slice(byAnswer, func(i, k int) bool { return byAnswer[i].heard < byAnswer[k].heard })
+		r, busy := record{apart: true}, 0
+		hear := func(until Instant) {
+			for len(byAnswer) > 0 && byAnswer[0].heard <= until {
+				r.left(byAnswer[0].heard, byAnswer[0].sent, half, false)
+				r.find(byAnswer[0].sent).under--
+				byAnswer, busy = byAnswer[1:], busy-1
+			}
+		}
+		for _, x := range w {
+			hear(x.sent)
+			r.sent(x.sent, 1, busy, 0)
+			busy++
+		}
+		hear(math.MaxInt64)
+		for i := range r.log {
+			if all, _, _ := r.log[i].level(&timing{}); int(all) != 1+atServer(w, r.log[i].at, half) {
+				t.Fatalf("%s: %v were at the server, with the request itself, want 1 and %d", name, all, atServer(w, r.log[i].at, half))
+			}
+		}
+	}
+}
+
+// How many are at the server when the next one arrives is estimated without bias, also of those
+// that were sent in a burst, and within the deviation that goes with it.
+func TestHowManyAreAtTheServerIsEstimated(t *testing.T) {
+	for name, long := range works {
+		for _, half := range []Instant{1e6, 2e7, 1e8} {
+			dice := rand.New(rand.NewPCG(3, 4))
+			const mean = 1e8
+			w := workload(dice, 4000, half, mean, long)
+			var b bank
+			b.half = half
+			for _, x := range w {
+				b.served.sample(float64(x.heard - x.sent))
+			}
+			b.served.into(&b.timing)
+			is, estimated, variance, off, n := 0., 0., 0., 0., 0.
+			for i := 200; i < len(w); i += 50 {
+				now := w[i].sent + Instant(dice.IntN(2*mean))
+				b.log = b.log[:0]
+				for _, x := range w {
+					if x.sent < now && x.heard > now {
+						b.log = append(b.log, entry{at: x.sent, last: x.sent, under: 1})
+					}
+				}
+				m, deviation := b.atWork(now, len(b.log))
+				e := float64(atServer(w, now, half)) - m
+				is, estimated, variance, off, n = is+m+e, estimated+m, variance+deviation*deviation, off+e*e, n+1
+			}
+			if math.Abs(is-estimated) > .1*is {
+				t.Errorf("%s, %v away: %.2f are at the server in the mean, and %.2f were expected", name, half, is/n, estimated/n)
+			}
+			if off > 4*variance+n {
+				t.Errorf("%s, %v away: off by %.2f, and %.2f were expected", name, half, math.Sqrt(off/n), math.Sqrt(variance/n))
+			}
+		}
+	}
+}
