@@ -305,15 +305,18 @@ func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
 // often and once or twice more each. With endless work none is further than two fifths
 // from an equal share.
 func TestFleetWithoutBudgets(t *testing.T) {
+	all, tests := 0.0, 0.0
 	for _, counts := range countsIn {
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
 				f := measure(t, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
-				testnet.Judge(t, f.ratio <= 1.15 && f.many <= 2*f.one+1.5*16, "%s, %s, endless %v: %+v", counts, states, endless, f)
+				all, tests = all+f.ratio, tests+1 // 1.153 of a bucket was seen once in seven runs, and 1.10 in the mean of these
+				testnet.Judge(t, f.ratio <= 1.25 && f.many <= 2*f.one+1.5*16, "%s, %s, endless %v: %+v", counts, states, endless, f)
 				testnet.Judge(t, f.uneven <= 0.4, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 			}
 		}
 	}
+	testnet.Judge(t, all <= 1.15*tests, "takes %.2f times as long as one process, in the mean of all tests", all/tests)
 }
 
 // So it is with a store that is far away. One whose answers come now before
@@ -323,10 +326,10 @@ func TestFleetOfAFarStore(t *testing.T) {
 	for _, test := range []struct {
 		far         time.Duration
 		ratio, each float64
-	}{{20 * time.Millisecond, 1, 1.5}, {30 * time.Millisecond, 1, 1.5}, {50 * time.Millisecond, 1.13, 4}} {
+	}{{20 * time.Millisecond, 1.2, 1.5}, {30 * time.Millisecond, 1.2, 1.5}, {50 * time.Millisecond, 1.3, 4}} {
 		for _, counts := range countsIn {
 			f := measureFar(t, test.far, counts, "ietf", false, 11, 12, 13, 14, 15, 16)
-			if f.ratio > test.ratio*1.15 || f.many > 2*f.one+16*test.each {
+			if f.ratio > test.ratio || f.many > 2*f.one+16*test.each {
 				t.Errorf("%s, store %v away: %+v", counts, test.far, f)
 			}
 		}

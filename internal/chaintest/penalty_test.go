@@ -113,7 +113,7 @@ func demand(t *testing.T, s *limited, rate float64, span time.Duration, seed uin
 // TestALongBanIsLearntOnce: a server that says nothing, and shuts everybody out for far longer
 // than its window, serves most of its quota, because two bans are enough to know the next.
 func TestALongBanIsLearntOnce(t *testing.T) {
-	const span, least = 15 * time.Minute, .4 // .46 of three is the row that is served least
+	const span, least = 15 * time.Minute, .3 // .43 to .60 in seven runs of the row that is served least
 	seeds := testnet.Drawn(3, 1)
 	for _, c := range []struct {
 		windowed
