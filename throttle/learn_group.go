@@ -73,8 +73,6 @@ func (g *group) ETA(now instant, ahead, _ int64) instant {
 
 func (g *group) Regain(int64) time.Duration { return g.evidence.regain() }
 
-func (g *group) Spares(now instant) bool { return g.At(now, 1) <= now }
-
 func (g *group) Words(now instant) string {
 	if len(g.kinds) == 0 {
 		return "others are to go first" // who waits for it is to be asked anew

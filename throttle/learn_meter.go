@@ -153,8 +153,7 @@ func (s *hostStart) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
 func (s *hostStart) Spares(instant) bool { return !s.fleet && !s.slow.Cut() }
 
 func (k *endpoint) Spares(now instant) bool {
-	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && k.cooldown.At(now) <= now &&
-		(k.group == nil || k.group.Spares(now))
+	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && k.cooldown.At(now) <= now
 }
 
 // The words are those of Wait.Why.
