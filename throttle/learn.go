@@ -9,8 +9,6 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
-	"github.com/weirhttp/weir/throttle/internal/cooldown"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -36,48 +34,44 @@ const (
 //
 // Most hosts never refuse: what only a refusal needs is made by the first one.
 type learner struct {
-	meter.Open
+	pauser
 	terms      *learnTerms
 	scope      *scope
 	credential uint64 // keyed hash of whose the Authorization header is; zero: none
 	host       *hostStart
-	cooldown   *cooldown.Cooldown // nil: never refused
-	evidence   *evidence          // of limits that nobody states; nil: there was one request at most
-	begun      prelude            // until there is evidence
-	endpoints  []*endpoint        // at most maxEndpoints
-	other      *endpoint          // shared by the endpoints beyond maxEndpoints
-	quotas     []*quota           // at most maxQuotas
-	paths      *learnedPaths      // nil: no limit was stated
-	blame      *blame             // nil: never refused
-	whose      uint16             // the caller, as Knowledge says it; zero: anyone
-	good       int32              // good answers, at most manyAnswers
-	states     bool               // good answers state limits
-	changes    bool               // those that wait have to be asked anew what they draw on
-	binds      bool               // quotas bind other endpoints than before, but nobody waits for one that binds him no more
-	used       bool               // a request of its credential was made
-	recurs     bool               // and another, though the first was not refused
-	met        bool               // one of its credential was answered
-	split      bool               // strangers shared it, who have limits of their own now
-	tallies    uint8              // how many of fleet.Tally were made for it
-	account    queue.Account
+	evidence   *evidence     // of limits that nobody states; nil: there was one request at most
+	begun      prelude       // until there is evidence
+	endpoints  []*endpoint   // at most maxEndpoints
+	other      *endpoint     // shared by the endpoints beyond maxEndpoints
+	quotas     []*quota      // at most maxQuotas
+	paths      *learnedPaths // nil: no limit was stated
+	blame      *blame        // nil: never refused
+	whose      uint16        // the caller, as Knowledge says it; zero: anyone
+	good       int32         // good answers, at most manyAnswers
+	states     bool          // good answers state limits
+	changes    bool          // those that wait have to be asked anew what they draw on
+	binds      bool          // quotas bind other endpoints than before, but nobody waits for one that binds him no more
+	used       bool          // a request of its credential was made
+	recurs     bool          // and another, though the first was not refused
+	met        bool          // one of its credential was answered
+	split      bool          // strangers shared it, who have limits of their own now
+	tallies    uint8         // how many of fleet.Tally were made for it
 }
 
 // An endpoint is a kind of request: those that one budget pattern matches, or else
 // one method and [firstSegment] of the path. Limits bind the endpoints that they were seen
 // with.
 type endpoint struct {
-	meter.Open
+	pauser   // of a limit that names this endpoint
 	key      endpointKey
 	learner  *learner
 	slow     concurrency.Limit
 	quotas   []*quota
-	barred   bool               // it was told to stay away for long, and not served since: others ask first
-	bodies   int32              // of answers that are being read, of a host that was overloaded
-	cooldown *cooldown.Cooldown // of a limit that names this endpoint; nil: there was none
-	group    *group             // with which it shares limits that bind no others: what is found is of these, not the learner's; nil: it is in none
-	last     instant            // start
+	barred   bool    // it was told to stay away for long, and not served since: others ask first
+	bodies   int32   // of answers that are being read, of a host that was overloaded
+	group    *group  // with which it shares limits that bind no others: what is found is of these, not the learner's; nil: it is in none
+	last     instant // start
 	overload attribution.Overload
-	account  queue.Account
 	route    *route         // where its requests are counted; nil: in the scope itself
 	paths    *endpointPaths // nil: none was looked at
 	posts    answer.Posts   // guards itself
@@ -144,7 +138,7 @@ func (l *learner) dropEndpoint(now instant) bool {
 }
 
 func (k *endpoint) idle(now instant) bool {
-	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && k.cooldown.At(now) == now && k.group.idle(now) &&
+	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && !k.rests(now) && k.group.idle(now) &&
 		!k.account.Waited()
 }
 
@@ -216,7 +210,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		k.slow.Absolve()
 	case attribution.NoLimiter:
 		l.restart(k)
-		k.pauses(func(c *cooldown.Cooldown, _ *queue.Account) { c.Lift() })
+		k.pauses(func(p *pauser) { p.cooldown.Lift() })
 	}
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)

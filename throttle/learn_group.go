@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -13,17 +12,16 @@ import (
 // is found of it, and its pauses. It is the meter of an account on which they draw besides
 // the learner's.
 type group struct {
-	meter.Open
+	pauser
 	kinds    []*endpoint // at least one
-	cooldown *cooldown.Cooldown
 	evidence *evidence
 	since    instant // when one of them was refused first, after others
 	refused  bool    // the last answer to one of them was a refusal
-	account  queue.Account
 }
 
 func (l *learner) newGroup() *group {
-	g := &group{cooldown: new(cooldown.Cooldown), evidence: new(evidence)}
+	g := &group{evidence: new(evidence)}
+	g.cooldown = new(cooldown.Cooldown)
 	g.account = queue.Account{Meter: g, Label: l.terms.words.group, Group: &l.scope.Group}
 	return g
 }
@@ -52,17 +50,6 @@ func (g *group) At(now instant, _ int64) instant {
 	return max(at, g.evidence.at(now, g.account.Queued()))
 }
 
-func (g *group) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if g.cooldown.Start(now) {
-		m = markAsks
-	}
-	return m
-}
-
-func (g *group) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
-	g.cooldown.Done(m&markAsks != 0)
-}
-
 func (g *group) ETA(now instant, ahead, _ int64) instant {
 	at := g.cooldown.At(now)
 	if at != never {
@@ -78,14 +65,14 @@ func (g *group) Words(now instant) string {
 		return "others are to go first" // who waits for it is to be asked anew
 	}
 	c := cause{what: causeRate, endpoint: g.kinds[0]}
-	if g.cooldown.At(now) > now {
-		c.what, c.cooldown = causeCooldown, g.cooldown
+	if g.rests(now) {
+		c.what, c.pauser = causeCooldown, &g.pauser
 	}
 	return c.in(now, c.endpoint.learner)
 }
 
 // idle reports whether no pause of g's lasts; nil is idle.
-func (g *group) idle(now instant) bool { return g == nil || g.cooldown.At(now) == now }
+func (g *group) idle(now instant) bool { return g == nil || !g.rests(now) }
 
 // everyGroup calls f for every group.
 func (l *learner) everyGroup(f func(g *group)) {
@@ -96,18 +83,9 @@ func (l *learner) everyGroup(f func(g *group)) {
 	})
 }
 
-// pauses calls f for every pause that may bind k, and the account that it pauses.
-func (k *endpoint) pauses(f func(c *cooldown.Cooldown, a *queue.Account)) {
-	f(k.learner.cooldown, &k.learner.account)
-	f(k.cooldown, &k.account)
-	if k.group != nil {
-		f(k.group.cooldown, &k.group.account)
-	}
-}
-
 // answered takes in that a request to k was not refused for its rate that was sent at sent.
 func (k *endpoint) answered(sent instant) {
-	k.pauses(func(c *cooldown.Cooldown, _ *queue.Account) { c.Served(sent) })
+	k.pauses(func(p *pauser) { p.cooldown.Served(sent) })
 }
 
 // part lets the kinds have for themselves what was found: by a group that some of them are, or

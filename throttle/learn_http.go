@@ -8,7 +8,6 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
-	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -258,15 +257,15 @@ func (p *attempt) heed(now instant, news lesson) {
 	p.lifted(now)
 	switch news.what {
 	case causeCooldown:
-		a := l.pausedBy(news.cooldown, k)
+		a, c := &news.pauser.account, news.pauser.cooldown
 		if a.Paused <= now {
 			p.counts().more().paused++
 		}
-		until := news.cooldown.Until()
+		until := c.Until()
 		if a == &l.account {
 			p.record.quiet(now, until)
 		}
-		e.Pause(now, a, until, news.cooldown.Sure(), news.in(now, l))
+		e.Pause(now, a, until, c.Sure(), news.in(now, l))
 	case causeQuota:
 		e.Recheck(now, &l.scope.Group, l.stated(now, news.quota))
 	}
@@ -284,14 +283,14 @@ func (l *learner) stated(now instant, quotas ...*quota) instant {
 
 // lifted ends the pauses of accounts that what was learned does not ask for any more.
 func (p *attempt) lifted(now instant) {
-	p.endpoint.pauses(func(c *cooldown.Cooldown, a *queue.Account) {
-		if c == nil || a.Paused <= now || c.Until() > now {
+	p.endpoint.pauses(func(x *pauser) {
+		if x.cooldown == nil || x.account.Paused <= now || x.cooldown.Until() > now {
 			return
 		}
-		if a == &p.endpoint.learner.account && p.record.Gate.Paused <= now {
+		if x == &p.endpoint.learner.pauser && p.record.Gate.Paused <= now {
 			p.record.wake(now)
 		}
-		p.record.domain.Load().Pause(now, a, now, now, "")
+		p.record.domain.Load().Pause(now, &x.account, now, now, "")
 	})
 }
 
@@ -334,23 +333,17 @@ func (m *learned) all(f func(l *learner)) {
 // lift ends every pause that was learned.
 func (m *learned) lift(e *queue.Domain, now instant) {
 	m.all(func(l *learner) {
-		l.cooldown.Lift()
+		l.pauser.lift(e, now)
 		l.evidence.lift(now)
-		e.Pause(now, &l.account, now, now, "")
 		if l.blame != nil {
 			for _, o := range l.blame.objects.by {
-				o.cooldown.Lift()
-				e.Pause(now, &o.account, now, now, "")
+				o.pauser.lift(e, now)
 			}
 		}
-		l.everyEndpoint(func(k *endpoint) {
-			k.cooldown.Lift()
-			e.Pause(now, &k.account, now, now, "")
-		})
+		l.everyEndpoint(func(k *endpoint) { k.lift(e, now) })
 		l.everyGroup(func(g *group) {
-			g.cooldown.Lift()
+			g.lift(e, now)
 			g.evidence.lift(now)
-			e.Pause(now, &g.account, now, now, "")
 		})
 	})
 }

@@ -54,14 +54,11 @@ func (l *learner) At(now instant, _ int64) instant {
 	return at
 }
 
-func (l *learner) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if l.cooldown.Start(now) {
-		m = markAsks
-	}
+func (l *learner) Take(now instant, n int64, held bool) meter.Token {
 	if !l.terms.pausesOnly {
 		l.sent(now)
 	}
-	return m
+	return l.pauser.Take(now, n, held)
 }
 
 // sent notes a request of l.
@@ -76,8 +73,8 @@ func (l *learner) sent(now instant) {
 	l.evidence.sent(now)
 }
 
-func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
-	l.cooldown.Done(m&markAsks != 0)
+func (l *learner) Return(now instant, n int64, m meter.Token, granted, answered instant) {
+	l.pauser.Return(now, n, m, granted, answered)
 	switch {
 	case l.terms.pausesOnly:
 	case l.evidence != nil:
@@ -88,12 +85,7 @@ func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant
 }
 
 func (k *endpoint) At(now instant, _ int64) instant {
-	at := now
-	if k.cooldown != nil {
-		if at = k.cooldown.At(now); at == never {
-			return k.cooldown.Again()
-		}
-	}
+	at := k.pauser.At(now, 1)
 	if at == now {
 		at = k.slow.Opens(now)
 	}
@@ -105,10 +97,8 @@ func (k *endpoint) At(now instant, _ int64) instant {
 	return at
 }
 
-func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if k.cooldown.Start(now) {
-		m |= markAsks
-	}
+func (k *endpoint) Take(now instant, n int64, held bool) meter.Token {
+	m := k.pauser.Take(now, n, held)
 	m |= meter.Token(k.slow.Start(now)) << markBits
 	m |= meter.Token(attribution.LoadOf(k.slow.UnderWay()+int(k.bodies))) << loadAt
 	if k.slow.Alone(now, k.last) {
@@ -121,9 +111,9 @@ func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
 	return m
 }
 
-func (k *endpoint) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
+func (k *endpoint) Return(now instant, n int64, m meter.Token, granted, answered instant) {
 	k.slow.End(generation(m))
-	k.cooldown.Done(m&markAsks != 0)
+	k.pauser.Return(now, n, m, granted, answered)
 	if k.group != nil {
 		k.group.evidence.over(now, granted)
 	}
@@ -153,15 +143,15 @@ func (s *hostStart) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
 func (s *hostStart) Spares(instant) bool { return !s.fleet && !s.slow.Cut() }
 
 func (k *endpoint) Spares(now instant) bool {
-	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && k.cooldown.At(now) <= now
+	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && !k.rests(now)
 }
 
 // The words are those of Wait.Why.
 
 func (l *learner) Words(now instant) string {
 	switch {
-	case l.cooldown.At(now) > now:
-		return cause{what: causeCooldown, cooldown: l.cooldown}.in(now, l)
+	case l.rests(now):
+		return cause{what: causeCooldown, pauser: &l.pauser}.in(now, l)
 	case l.evidence != nil && l.evidence.away.Releases(now):
 		return "the host is back, and those who waited for it go one after another"
 	case l.evidence.believes():
@@ -172,8 +162,8 @@ func (l *learner) Words(now instant) string {
 
 func (k *endpoint) Words(now instant) string {
 	switch {
-	case k.cooldown.At(now) > now:
-		return cause{what: causeCooldown, cooldown: k.cooldown, endpoint: k}.in(now, k.learner)
+	case k.rests(now):
+		return cause{what: causeCooldown, pauser: &k.pauser, endpoint: k}.in(now, k.learner)
 	case k.barred && k.learner.cooldown.Opens() != 0:
 		return othersAsk
 	}
@@ -217,12 +207,12 @@ func (s *hostStart) Regain(int64) time.Duration { return s.slow.Place() }
 
 // idle reports that forgetting all of l would lose nothing that still binds.
 func (l *learner) idle(now instant) bool {
-	if l.cooldown.At(now) > now || l.evidence.binds(now) {
+	if l.rests(now) || l.evidence.binds(now) {
 		return false
 	}
 	idle := !slices.ContainsFunc(l.quotas, func(q *quota) bool { return !q.Idle(now) })
 	l.everyEndpoint(func(k *endpoint) {
-		idle = idle && k.slow.Idle(now) && k.cooldown.At(now) == now && k.group.idle(now)
+		idle = idle && k.slow.Idle(now) && !k.rests(now) && k.group.idle(now)
 	})
 	return idle
 }

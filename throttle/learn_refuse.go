@@ -8,7 +8,6 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
@@ -81,14 +80,15 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	if !l.terms.pausesOnly {
 		alone = made(&l.blame).refused(l, now, k, g.sent, said)
 	}
-	c := l.cooldown
+	c := &l.pauser
 	switch {
 	case l.terms.pausesOnly:
 	case named || alone:
-		c = made(&k.cooldown)
+		c = &k.pauser
+		made(&c.cooldown)
 		l.cooldown.Served(g.sent)
 	case k.group != nil:
-		c = k.group.cooldown
+		c = &k.group.pauser
 		l.cooldown.Served(g.sent)
 	}
 	f := l.evidenceOf(k)
@@ -109,7 +109,7 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	case g.limited || f.weighs(!s.Throttled, l.good < proven):
 		f.refused(now, g.sent, learn.Refusal{Hint: said, MaxPause: l.terms.MaxPause, Doubtful: doubtful})
 		if !said.Known && f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
-			c.Served(g.sent)
+			c.cooldown.Served(g.sent)
 			return lesson{what: causeRate, endpoint: k.ifApart()}
 		}
 	}
@@ -118,9 +118,9 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 
 // pause lets c pause after the refusal of g: for as long as it asked for or, if it did not
 // say, for as long as is guessed.
-func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c *cooldown.Cooldown, said cooldown.Hint) lesson {
+func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c *pauser, said cooldown.Hint) lesson {
 	k, f := g.endpoint, l.evidenceOf(g.endpoint)
-	most, inVain := l.terms.MaxPause, c.InVain(g.sent)
+	most, inVain := l.terms.MaxPause, c.cooldown.InVain(g.sent)
 	switch {
 	case said.Known:
 	case f.away != nil:
@@ -132,13 +132,13 @@ func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c *cooldown.C
 		inVain = max(0, inVain-inVainOf)
 	}
 	fresh := l.good < settledIn && !f.peers.counted(g.booked) // a fleet is no herd
-	news := c.Refused(now, cooldown.Refusal{
+	news := c.cooldown.Refused(now, cooldown.Refusal{
 		Sent: g.sent, Hint: said, Guess: cooldown.Guess(f.guess(now, l.account.Queued()), most, inVain), Most: most, Fresh: fresh, Spread: l.terms.jitter(),
 	})
-	if !news && c.Until().Sub(l.pausedBy(c, k).Paused) < stated.Coarse {
+	if !news && c.cooldown.Until().Sub(c.account.Paused) < stated.Coarse {
 		return lesson{}
 	}
-	return lesson{what: causeCooldown, cooldown: c, endpoint: k}
+	return lesson{what: causeCooldown, pauser: c, endpoint: k}
 }
 
 // narrow returns the quota that explains a refusal if it is not that of all
@@ -166,17 +166,6 @@ func (l *learner) narrow(now instant, g *ticket, s *headers.Signal) (narrow *quo
 		}
 	}
 	return narrow
-}
-
-// pausedBy is the account that c pauses, which a request to endpoint k met.
-func (l *learner) pausedBy(c *cooldown.Cooldown, k *endpoint) *queue.Account {
-	switch {
-	case c == k.cooldown:
-		return &k.account
-	case k.group != nil && c == k.group.cooldown:
-		return &k.group.account
-	}
-	return &l.account
 }
 
 // hintOf is what a refusal says about when to come back; whether it names the

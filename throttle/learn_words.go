@@ -28,7 +28,7 @@ const (
 // is one: a larger struct would not be returned in registers.
 type cause struct {
 	what     causeKind
-	cooldown *cooldown.Cooldown
+	pauser   *pauser
 	quota    *quota
 	endpoint *endpoint // of a rate, whose evidence shows it; nil: the learner's does
 }
@@ -56,7 +56,7 @@ func (c cause) name() string {
 func (c cause) in(now instant, l *learner) string {
 	switch c.what {
 	case causeCooldown:
-		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.only()
+		return pauseWords(now, l.terms.zero, c.pauser.cooldown.State()) + c.only()
 	case causeRate:
 		return c.found(l).words() + c.only()
 	case causeQuota:
@@ -92,9 +92,9 @@ func (c cause) alone() string {
 // kinds are the kinds of request that a pause or a rate is for; nil: all.
 func (c cause) kinds() []*endpoint {
 	switch k := c.endpoint; {
-	case k == nil || c.what != causeRate && c.what != causeCooldown || c.cooldown != nil && c.cooldown == k.learner.cooldown:
+	case k == nil || c.what != causeRate && c.what != causeCooldown || c.pauser == &k.learner.pauser:
 		return nil
-	case k.group != nil && (c.cooldown == nil || c.cooldown == k.group.cooldown):
+	case k.group != nil && (c.pauser == nil || c.pauser == &k.group.pauser):
 		return k.group.kinds
 	}
 	return []*endpoint{c.endpoint}
@@ -228,12 +228,12 @@ func amount(x float64) string {
 
 // restrictions describes everything learned that limits requests now.
 func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) {
-	held := func(c *cooldown.Cooldown, k *endpoint) {
-		if d := c.At(now).Until(now); d > 0 {
-			add(cause{what: causeCooldown, cooldown: c, endpoint: k}, d)
+	held := func(p *pauser, k *endpoint) {
+		if d := p.cooldown.At(now).Until(now); d > 0 {
+			add(cause{what: causeCooldown, pauser: p, endpoint: k}, d)
 		}
 	}
-	held(l.cooldown, nil)
+	held(&l.pauser, nil)
 	if l.terms.pausesOnly {
 		return
 	}
@@ -244,13 +244,13 @@ func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) 
 	}
 	found(l.evidence, nil, &l.account)
 	l.everyEndpoint(func(k *endpoint) {
-		held(k.cooldown, k)
+		held(&k.pauser, k)
 		if k.slow.Cut() {
 			add(cause{what: causeFlight, endpoint: k}, 0)
 		}
 	})
 	l.everyGroup(func(g *group) {
-		held(g.cooldown, g.kinds[0])
+		held(&g.pauser, g.kinds[0])
 		found(g.evidence, g.kinds[0], &g.account)
 	})
 	for _, q := range l.quotas {

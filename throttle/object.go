@@ -91,7 +91,7 @@ func (k *endpoint) meets(now instant) {
 	}
 	p.blamed = o
 	p.reach.Refused(o.Heard(), o.Heard(), time.Duration(c.Until()-o.Heard()), false, 0)
-	o.cooldown, o.alone = *c.Part(), true
+	o.cooldown, o.alone = c.Part(), true
 	o.pause(now)
 	c.Doubt(now)
 	if !l.evidenceOf(k).blank() {

@@ -6,7 +6,6 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -30,19 +29,18 @@ const othersAsk = "others may ask first whether the pause is over"
 // Those that were not refused ask first whether a pause is over. So if they are
 // served, it is known when this one goes.
 type solo struct {
-	meter.Open
+	pauser // of refusals of its own
 	attribution.Request
 	endpoint *endpoint
-	cooldown cooldown.Cooldown // its own
-	alone    bool              // its last refusal was its own
-	order    uint64            // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
-	account  queue.Account
+	alone    bool   // its last refusal was its own
+	order    uint64 // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
 	unit     string // what the server said that it needs; "": it did not
 	needs    int64  // how many of them
 }
 
 func newSolo(k *endpoint, label *queue.Label) *solo {
 	o := &solo{endpoint: k}
+	o.cooldown = new(cooldown.Cooldown)
 	o.account = queue.Account{Meter: o, Label: label}
 	return o
 }
@@ -147,30 +145,16 @@ func (s *scope) lift(e *queue.Domain, now instant) {
 // at is when the request may go as far as it alone is concerned: when a pause for
 // all is over, those that were refused less often may ask first.
 func (o *solo) At(now instant, _ int64) instant {
-	t := o.cooldown.At(now)
-	if t == never {
-		return o.cooldown.Again()
-	}
+	t := o.pauser.At(now, 1)
 	if b := o.endpoint.learner.blame; b != nil && !b.objects.several {
 		return t // nobody else is there who could ask
 	}
-	o.endpoint.pauses(func(c *cooldown.Cooldown, _ *queue.Account) {
-		if opens := c.Opens(); opens != 0 {
+	o.endpoint.pauses(func(p *pauser) {
+		if opens := p.cooldown.Opens(); opens != 0 {
 			t = max(t, opens.Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
 		}
 	})
 	return t
-}
-
-func (o *solo) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if o.cooldown.Start(now) {
-		m = markAsks
-	}
-	return m
-}
-
-func (o *solo) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
-	o.cooldown.Done(m&markAsks != 0)
 }
 
 func (o *solo) Words(now instant) string {

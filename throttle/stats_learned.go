@@ -65,8 +65,8 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l), Route: c.alone()}
 	switch c.what {
 	case causeCooldown:
-		x.Kind, x.Source = LearnedPause, pauseSource(c.cooldown.State())
-		if until := c.cooldown.Until(); until > now {
+		x.Kind, x.Source = LearnedPause, pauseSource(c.pauser.cooldown.State())
+		if until := c.pauser.cooldown.Until(); until > now {
 			x.Until = onWall(l.terms.zero, until.Time())
 		}
 	case causeRate:
