@@ -70,15 +70,14 @@ func (p *attempt) peersOf(e *evidence, whose string) *peers {
 }
 
 func (p *attempt) newPeers(e *evidence, whose string) *peers {
-	l, a := p.endpoint.learner, &p.endpoint.learner.account
-	o := &peers{of: e, members: l.terms.Members, maxPause: l.terms.MaxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
-	if g := p.endpoint.group; g != nil {
-		whose += " " + g.kinds[0].key.String()
-		o.cooldown, a = &g.cooldown, &g.account
+	f := p.endpoint.found()
+	o := &peers{of: e, members: f.terms.Members, maxPause: f.terms.MaxPause, cooldown: &f.cooldown, jitter: f.terms.jitter}
+	if f.only != nil {
+		whose += " " + f.only.kinds[0].key.String()
 	}
 	id := caller.Digest(whose)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
-	o.ask = p.asks(p.record.shared(o.tallies()...), a, o.hear)
+	o.ask = p.asks(p.record.shared(o.tallies()...), &f.account, o.hear)
 	return o
 }
 

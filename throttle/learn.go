@@ -34,19 +34,18 @@ const (
 //
 // Most hosts never refuse: what only a refusal needs is made by the first one.
 type learner struct {
-	pauser
-	terms      *learnTerms
+	foundLimit // that binds all requests
 	scope      *scope
 	credential uint64 // keyed hash of whose the Authorization header is; zero: none
 	host       *hostStart
-	evidence   *evidence     // of limits that nobody states; nil: there was one request at most
-	begun      prelude       // until there is evidence
+	begun      instant       // when the first request was sent, as long as there is no evidence: a host that is called once costs no more; zero: none was
 	endpoints  []*endpoint   // at most maxEndpoints
 	other      *endpoint     // shared by the endpoints beyond maxEndpoints
 	quotas     []*quota      // at most maxQuotas
 	paths      *learnedPaths // nil: no limit was stated
 	blame      *blame        // nil: never refused
 	whose      uint16        // the caller, as Knowledge says it; zero: anyone
+	out        bool          // the first request is under way, likewise
 	good       int32         // good answers, at most manyAnswers
 	states     bool          // good answers state limits
 	changes    bool          // those that wait have to be asked anew what they draw on
@@ -78,7 +77,8 @@ type endpoint struct {
 }
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
-	l := &learner{terms: t, scope: s, host: host}
+	l := &learner{scope: s, host: host}
+	l.terms = t
 	l.account = queue.Account{Meter: l, Label: t.words.server, Group: &s.Group}
 	return l
 }
@@ -159,9 +159,9 @@ func (l *learner) evidenceOf(k *endpoint) *evidence {
 	if l.evidence == nil {
 		l.evidence = new(evidence)
 		l.evidence.fates = attribution.FatesOf(int(l.good))
-		if b := l.begun; b.first != 0 {
-			if l.evidence.sent(b.first); !b.out {
-				l.evidence.accepted(b.first, b.first)
+		if first := l.begun; first != 0 {
+			if l.evidence.sent(first); !l.out {
+				l.evidence.accepted(first, first)
 			}
 		}
 	}
@@ -169,20 +169,7 @@ func (l *learner) evidenceOf(k *endpoint) *evidence {
 }
 
 // evidenceNow is evidenceOf, but nil if it was not made.
-func (k *endpoint) evidenceNow() *evidence {
-	if k.group != nil {
-		return k.group.evidence
-	}
-	return k.learner.evidence
-}
-
-// ifApart is k if it is in a group; nil: what is found for it is the learner's.
-func (k *endpoint) ifApart() *endpoint {
-	if k.group != nil {
-		return k
-	}
-	return nil
-}
+func (k *endpoint) evidenceNow() *evidence { return k.found().evidence }
 
 // restart forgets the limit that was found for an endpoint.
 func (l *learner) restart(k *endpoint) {

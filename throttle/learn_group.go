@@ -2,25 +2,22 @@ package throttle
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// A group is one or several kinds of request that share a limit which binds no others: what
-// is found of it, and its pauses. It is the meter of an account on which they draw besides
-// the learner's.
+// A group is one or several kinds of request that share a limit which binds no others.
 type group struct {
-	pauser
-	kinds    []*endpoint // at least one
-	evidence *evidence
-	since    instant // when one of them was refused first, after others
-	refused  bool    // the last answer to one of them was a refusal
+	foundLimit
+	kinds   []*endpoint // at least one
+	since   instant     // when one of them was refused first, after others
+	refused bool        // the last answer to one of them was a refusal
 }
 
 func (l *learner) newGroup() *group {
-	g := &group{evidence: new(evidence)}
+	g := new(group)
+	g.foundLimit = foundLimit{terms: l.terms, evidence: new(evidence), only: g}
 	g.cooldown = new(cooldown.Cooldown)
 	g.account = queue.Account{Meter: g, Label: l.terms.words.group, Group: &l.scope.Group}
 	return g
@@ -42,46 +39,8 @@ func (k *endpoint) enterGroup(g *group) {
 	}
 }
 
-func (g *group) At(now instant, _ int64) instant {
-	at := g.cooldown.At(now)
-	if at == never {
-		return g.cooldown.Again()
-	}
-	return max(at, g.evidence.at(now, g.account.Queued()))
-}
-
-func (g *group) ETA(now instant, ahead, _ int64) instant {
-	at := g.cooldown.At(now)
-	if at != never {
-		at = g.evidence.outlook(now, at, ahead, g.account.Queued())
-	}
-	return at
-}
-
-func (g *group) Regain(int64) time.Duration { return g.evidence.regain() }
-
-func (g *group) Words(now instant) string {
-	if len(g.kinds) == 0 {
-		return "others are to go first" // who waits for it is to be asked anew
-	}
-	c := cause{what: causeRate, endpoint: g.kinds[0]}
-	if g.rests(now) {
-		c.what, c.pauser = causeCooldown, &g.pauser
-	}
-	return c.in(now, c.endpoint.learner)
-}
-
 // idle reports whether no pause of g's lasts; nil is idle.
 func (g *group) idle(now instant) bool { return g == nil || !g.rests(now) }
-
-// everyGroup calls f for every group.
-func (l *learner) everyGroup(f func(g *group)) {
-	l.everyEndpoint(func(k *endpoint) {
-		if g := k.group; g != nil && g.kinds[0] == k { // once
-			f(g)
-		}
-	})
-}
 
 // answered takes in that a request to k was not refused for its rate that was sent at sent.
 func (k *endpoint) answered(sent instant) {

@@ -117,13 +117,14 @@ func (m *learned) idle(now instant) bool {
 
 // waited reports whether somebody waits for l.
 func (l *learner) waited() bool {
-	waited := l.account.Waited()
+	waited := false
 	l.each(func(a *queue.Account) { waited = waited || a.Waited() })
 	return waited
 }
 
-// each calls f for every account of l but its own.
+// each calls f for every account of l.
 func (l *learner) each(f func(a *queue.Account)) {
+	l.everyFound(func(x *foundLimit) { f(&x.account) })
 	l.everyEndpoint(func(k *endpoint) {
 		f(&k.account)
 		if k.paths != nil && k.paths.head != nil {
@@ -133,7 +134,6 @@ func (l *learner) each(f func(a *queue.Account)) {
 			f(&a.account)
 		}
 	})
-	l.everyGroup(func(g *group) { f(&g.account) })
 	for _, q := range l.quotas {
 		f(q.account)
 	}
@@ -233,7 +233,6 @@ func (p *attempt) again(now instant) {
 		return
 	}
 	l := k.learner
-	e.Mark(&l.account)
 	e.Mark(&l.host.account)
 	l.each(e.Mark)
 	e.Run(now)
@@ -257,7 +256,7 @@ func (p *attempt) heed(now instant, news lesson) {
 	p.lifted(now)
 	switch news.what {
 	case causeCooldown:
-		a, c := &news.pauser.account, news.pauser.cooldown
+		a, c := &news.pauser().account, news.pauser().cooldown
 		if a.Paused <= now {
 			p.counts().more().paused++
 		}
@@ -265,7 +264,7 @@ func (p *attempt) heed(now instant, news lesson) {
 		if a == &l.account {
 			p.record.quiet(now, until)
 		}
-		e.Pause(now, a, until, c.Sure(), news.in(now, l))
+		e.Pause(now, a, until, c.Sure(), news.in(now, l.terms.zero))
 	case causeQuota:
 		e.Recheck(now, &l.scope.Group, l.stated(now, news.quota))
 	}
@@ -310,7 +309,7 @@ func (p *attempt) told(now instant, news lesson) *Learned {
 	l := p.endpoint.learner
 	return &Learned{
 		Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(),
-		Why: p.record.key + ": " + news.in(now, l),
+		Why: p.record.key + ": " + news.in(now, l.terms.zero),
 	}
 }
 
@@ -333,17 +332,12 @@ func (m *learned) all(f func(l *learner)) {
 // lift ends every pause that was learned.
 func (m *learned) lift(e *queue.Domain, now instant) {
 	m.all(func(l *learner) {
-		l.pauser.lift(e, now)
-		l.evidence.lift(now)
 		if l.blame != nil {
 			for _, o := range l.blame.objects.by {
 				o.pauser.lift(e, now)
 			}
 		}
 		l.everyEndpoint(func(k *endpoint) { k.lift(e, now) })
-		l.everyGroup(func(g *group) {
-			g.lift(e, now)
-			g.evidence.lift(now)
-		})
+		l.everyFound(func(x *foundLimit) { x.lift(e, now) })
 	})
 }

@@ -24,13 +24,6 @@ const (
 // generation is that in which the request of m started.
 func generation(m meter.Token) uint32 { return uint32(m >> markBits) }
 
-// A prelude is what evidence wants to know of the time before it was made: by the
-// second request. A host that is called once costs no more than this.
-type prelude struct {
-	first instant // when the first request was sent; zero: none was
-	out   bool    // it is under way
-}
-
 // hostStart is the meter of a host's slow start, shared by all credentials.
 type hostStart struct {
 	meter.Open
@@ -40,32 +33,18 @@ type hostStart struct {
 	account queue.Account
 }
 
-func (l *learner) At(now instant, _ int64) instant {
-	if l.cooldown == nil {
-		return now
-	}
-	at := l.cooldown.At(now)
-	switch {
-	case at == never:
-		return l.cooldown.Again()
-	case !l.terms.pausesOnly:
-		at = max(at, l.evidence.at(now, l.account.Queued()))
-	}
-	return at
-}
-
 func (l *learner) Take(now instant, n int64, held bool) meter.Token {
 	if !l.terms.pausesOnly {
 		l.sent(now)
 	}
-	return l.pauser.Take(now, n, held)
+	return l.foundLimit.Take(now, n, held)
 }
 
 // sent notes a request of l.
 func (l *learner) sent(now instant) {
 	if l.evidence == nil {
-		if l.begun.first == 0 && !l.terms.Fleet {
-			l.begun = prelude{now, true}
+		if l.begun == 0 && !l.terms.Fleet {
+			l.begun, l.out = now, true
 			return
 		}
 		l.evidenceOf(nil)
@@ -74,13 +53,13 @@ func (l *learner) sent(now instant) {
 }
 
 func (l *learner) Return(now instant, n int64, m meter.Token, granted, answered instant) {
-	l.pauser.Return(now, n, m, granted, answered)
+	l.foundLimit.Return(now, n, m, granted, answered)
 	switch {
 	case l.terms.pausesOnly:
 	case l.evidence != nil:
 		l.evidence.over(now, granted)
 	default:
-		l.begun.out = false
+		l.out = false
 	}
 }
 
@@ -146,28 +125,14 @@ func (k *endpoint) Spares(now instant) bool {
 	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && !k.rests(now)
 }
 
-// The words are those of Wait.Why.
-
-func (l *learner) Words(now instant) string {
-	switch {
-	case l.rests(now):
-		return cause{what: causeCooldown, pauser: &l.pauser}.in(now, l)
-	case l.evidence != nil && l.evidence.away.Releases(now):
-		return "the host is back, and those who waited for it go one after another"
-	case l.evidence.believes():
-		return cause{what: causeRate}.in(now, l)
-	}
-	return "others are to go first"
-}
-
 func (k *endpoint) Words(now instant) string {
 	switch {
 	case k.rests(now):
-		return cause{what: causeCooldown, pauser: &k.pauser, endpoint: k}.in(now, k.learner)
+		return cause{what: causeCooldown, endpoint: k}.in(now, k.learner.terms.zero)
 	case k.barred && k.learner.cooldown.Opens() != 0:
 		return othersAsk
 	}
-	return cause{what: causeFlight, endpoint: k}.in(now, k.learner)
+	return cause{what: causeFlight, endpoint: k}.in(now, k.learner.terms.zero)
 }
 
 func (s *hostStart) Words(instant) string {
@@ -176,14 +141,6 @@ func (s *hostStart) Words(instant) string {
 
 func (q *quota) Words(now instant) string {
 	return q.told(now, q.terms.zero)
-}
-
-func (l *learner) ETA(now instant, ahead, _ int64) instant {
-	at := l.cooldown.At(now)
-	if at != never && !l.terms.pausesOnly {
-		at = l.evidence.outlook(now, at, ahead, l.account.Queued())
-	}
-	return at
 }
 
 func (k *endpoint) ETA(now instant, ahead, _ int64) instant {
@@ -201,7 +158,6 @@ func (s *hostStart) ETA(now instant, _, _ int64) instant {
 	return never
 }
 
-func (l *learner) Regain(int64) time.Duration   { return l.evidence.regain() }
 func (k *endpoint) Regain(int64) time.Duration  { return k.slow.Place() }
 func (s *hostStart) Regain(int64) time.Duration { return s.slow.Place() }
 

@@ -24,25 +24,23 @@ func TestLearnerAsAMeter(t *testing.T) {
 	open := new(cooldown.Cooldown)
 	asked := askedUntil(at0(0))
 	for _, test := range []struct {
-		name   string
-		c      *cooldown.Cooldown
-		e      *evidence
-		pauses bool
-		at     time.Duration
-		eta    time.Duration // after 5 others
+		name string
+		c    *cooldown.Cooldown
+		e    *evidence
+		at   time.Duration
+		eta  time.Duration // after 5 others
 	}{
-		{"nothing learned", nil, nil, false, 0, 0},
-		{"a pause", pausedUntil(at0(3 * sec)), nil, false, 3 * sec, 3 * sec},
-		{"a rate", open, steady, false, 2 * sec, 12 * sec},
-		{"a longer pause", pausedUntil(at0(3 * sec)), steady, false, 3 * sec, 13 * sec},
-		{"a shorter one", pausedUntil(at0(sec)), steady, false, 2 * sec, 12 * sec},
-		{"only pauses are learned", pausedUntil(at0(sec)), steady, true, sec, sec},
-		{"one asks", asked, steady, false, sec, -1},
-		{"no limit yet", open, new(evidence), false, 0, 0},
-		{"a window with room", open, windowed(4), false, 0, 0},
+		{"nothing learned", nil, nil, 0, 0},
+		{"a pause", pausedUntil(at0(3 * sec)), nil, 3 * sec, 3 * sec},
+		{"a rate", open, steady, 2 * sec, 12 * sec},
+		{"a longer pause", pausedUntil(at0(3 * sec)), steady, 3 * sec, 13 * sec},
+		{"a shorter one", pausedUntil(at0(sec)), steady, 2 * sec, 12 * sec},
+		{"one asks", asked, steady, sec, -1},
+		{"no limit yet", open, new(evidence), 0, 0},
+		{"a window with room", open, windowed(4), 0, 0},
 	} {
 		l := learning1()
-		l.cooldown, l.evidence, l.terms.pausesOnly = test.c, test.e, test.pauses
+		l.cooldown, l.evidence = test.c, test.e
 		for what, got := range map[string]instant{"at": l.At(hourIn, 1), "eta": l.ETA(hourIn, 5, 1)} {
 			want := test.at
 			if what == "eta" {
@@ -141,8 +139,8 @@ func TestEndpointAsAMeter(t *testing.T) {
 	l.other = newEndpoint(l, endpointKey{rest: otherRequests})
 	n := 0
 	l.each(func(*queue.Account) { n++ })
-	if n != 2 {
-		t.Errorf("%d accounts of two kinds", n)
+	if n != 3 {
+		t.Errorf("%d accounts of a credential with two kinds, want 3", n)
 	}
 	if l.waited() {
 		t.Error("nobody waits")

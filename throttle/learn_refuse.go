@@ -80,15 +80,12 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	if !l.terms.pausesOnly {
 		alone = made(&l.blame).refused(l, now, k, g.sent, said)
 	}
-	c := &l.pauser
-	switch {
-	case l.terms.pausesOnly:
-	case named || alone:
-		c = &k.pauser
-		made(&c.cooldown)
-		l.cooldown.Served(g.sent)
-	case k.group != nil:
-		c = &k.group.pauser
+	c := lesson{what: causeCooldown, found: k.found()}
+	if !l.terms.pausesOnly && (named || alone) {
+		c = lesson{what: causeCooldown, endpoint: k}
+		made(&k.cooldown)
+	}
+	if c.pauser() != &l.pauser {
 		l.cooldown.Served(g.sent)
 	}
 	f := l.evidenceOf(k)
@@ -109,18 +106,18 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	case g.limited || f.weighs(!s.Throttled, l.good < proven):
 		f.refused(now, g.sent, learn.Refusal{Hint: said, MaxPause: l.terms.MaxPause, Doubtful: doubtful})
 		if !said.Known && f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
-			c.cooldown.Served(g.sent)
-			return lesson{what: causeRate, endpoint: k.ifApart()}
+			c.pauser().cooldown.Served(g.sent)
+			return lesson{what: causeRate, found: k.found()}
 		}
 	}
 	return l.pause(now, g, s, c, said)
 }
 
-// pause lets c pause after the refusal of g: for as long as it asked for or, if it did not
-// say, for as long as is guessed.
-func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c *pauser, said cooldown.Hint) lesson {
-	k, f := g.endpoint, l.evidenceOf(g.endpoint)
-	most, inVain := l.terms.MaxPause, c.cooldown.InVain(g.sent)
+// pause begins or prolongs the pause c after the refusal of g: for as long as it asked for or, if
+// it did not say, for as long as is guessed.
+func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c lesson, said cooldown.Hint) lesson {
+	k, f, p := g.endpoint, l.evidenceOf(g.endpoint), c.pauser()
+	most, inVain := l.terms.MaxPause, p.cooldown.InVain(g.sent)
 	switch {
 	case said.Known:
 	case f.away != nil:
@@ -132,13 +129,13 @@ func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c *pauser, sa
 		inVain = max(0, inVain-inVainOf)
 	}
 	fresh := l.good < settledIn && !f.peers.counted(g.booked) // a fleet is no herd
-	news := c.cooldown.Refused(now, cooldown.Refusal{
+	news := p.cooldown.Refused(now, cooldown.Refusal{
 		Sent: g.sent, Hint: said, Guess: cooldown.Guess(f.guess(now, l.account.Queued()), most, inVain), Most: most, Fresh: fresh, Spread: l.terms.jitter(),
 	})
-	if !news && c.cooldown.Until().Sub(c.account.Paused) < stated.Coarse {
+	if !news && p.cooldown.Until().Sub(p.account.Paused) < stated.Coarse {
 		return lesson{}
 	}
-	return lesson{what: causeCooldown, pauser: c, endpoint: k}
+	return c
 }
 
 // narrow returns the quota that explains a refusal if it is not that of all

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // What a wait is for.
@@ -28,9 +27,9 @@ const (
 // is one: a larger struct would not be returned in registers.
 type cause struct {
 	what     causeKind
-	pauser   *pauser
+	found    *foundLimit // of a rate, and of a pause of all that it binds
 	quota    *quota
-	endpoint *endpoint // of a rate, whose evidence shows it; nil: the learner's does
+	endpoint *endpoint // of requests at a time, and of a pause of this kind alone
 }
 
 // A lesson is something that was learned; the zero lesson is nothing new.
@@ -52,17 +51,17 @@ func (c cause) name() string {
 	return ""
 }
 
-// in describes the cause, without the host.
-func (c cause) in(now instant, l *learner) string {
+// in describes the cause, without the host. zero is what our zero time is on the wall.
+func (c cause) in(now instant, zero time.Time) string {
 	switch c.what {
 	case causeCooldown:
-		return pauseWords(now, l.terms.zero, c.pauser.cooldown.State()) + c.only()
+		return pauseWords(now, zero, c.pauser().cooldown.State()) + c.only()
 	case causeRate:
-		return c.found(l).words() + c.only()
+		return c.found.evidence.words() + c.only()
 	case causeQuota:
-		return c.quota.told(now, l.terms.zero)
+		return c.quota.told(now, zero)
 	case causeFlight:
-		n, own := c.atOnce(l)
+		n, own := c.atOnce()
 		if own {
 			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.endpoint.key)
 		}
@@ -73,8 +72,8 @@ func (c cause) in(now instant, l *learner) string {
 
 // atOnce is how many requests at a time c allows: of its own kind, or of a host that is
 // not well known if that allows fewer.
-func (c cause) atOnce(l *learner) (n int, own bool) {
-	host := &l.host.slow
+func (c cause) atOnce() (n int, own bool) {
+	host := &c.endpoint.learner.host.slow
 	if n = c.endpoint.slow.Allowed(); n > 0 && (host.Free() || n <= host.Allowed()) {
 		return n, true
 	}
@@ -91,21 +90,21 @@ func (c cause) alone() string {
 
 // kinds are the kinds of request that a pause or a rate is for; nil: all.
 func (c cause) kinds() []*endpoint {
-	switch k := c.endpoint; {
-	case k == nil || c.what != causeRate && c.what != causeCooldown || c.pauser == &k.learner.pauser:
-		return nil
-	case k.group != nil && (c.pauser == nil || c.pauser == &k.group.pauser):
-		return k.group.kinds
+	switch {
+	case c.found != nil && c.found.only != nil:
+		return c.found.only.kinds
+	case c.found == nil && c.what == causeCooldown:
+		return []*endpoint{c.endpoint}
 	}
-	return []*endpoint{c.endpoint}
+	return nil
 }
 
-// found is whose evidence shows the rate that c is.
-func (c cause) found(l *learner) *evidence {
-	if c.endpoint != nil {
-		return c.endpoint.group.evidence
+// pauser is what makes the pause that c is.
+func (c cause) pauser() *pauser {
+	if c.found != nil {
+		return &c.found.pauser
 	}
-	return l.evidence
+	return &c.endpoint.pauser
 }
 
 // only is kinds in words.
@@ -228,30 +227,25 @@ func amount(x float64) string {
 
 // restrictions describes everything learned that limits requests now.
 func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) {
-	held := func(p *pauser, k *endpoint) {
-		if d := p.cooldown.At(now).Until(now); d > 0 {
-			add(cause{what: causeCooldown, pauser: p, endpoint: k}, d)
+	held := func(c cause) {
+		if d := c.pauser().cooldown.At(now).Until(now); d > 0 {
+			add(c, d)
 		}
 	}
-	held(&l.pauser, nil)
+	l.everyFound(func(f *foundLimit) {
+		held(cause{what: causeCooldown, found: f})
+		if f.evidence.believes() {
+			add(cause{what: causeRate, found: f}, f.evidence.at(now, f.account.Queued()).Until(now))
+		}
+	})
 	if l.terms.pausesOnly {
 		return
 	}
-	found := func(e *evidence, k *endpoint, a *queue.Account) {
-		if e.believes() {
-			add(cause{what: causeRate, endpoint: k}, e.at(now, a.Queued()).Until(now))
-		}
-	}
-	found(l.evidence, nil, &l.account)
 	l.everyEndpoint(func(k *endpoint) {
-		held(&k.pauser, k)
+		held(cause{what: causeCooldown, endpoint: k})
 		if k.slow.Cut() {
 			add(cause{what: causeFlight, endpoint: k}, 0)
 		}
-	})
-	l.everyGroup(func(g *group) {
-		held(&g.pauser, g.kinds[0])
-		found(g.evidence, g.kinds[0], &g.account)
 	})
 	for _, q := range l.quotas {
 		if at := q.At(now, 1); q.Facts(now).Told {

@@ -62,18 +62,18 @@ func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding)
 
 // limit is c without words, but for the last.
 func (c cause) limit(now instant, l *learner) LearnedLimit {
-	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l), Route: c.alone()}
+	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l.terms.zero), Route: c.alone()}
 	switch c.what {
 	case causeCooldown:
-		x.Kind, x.Source = LearnedPause, pauseSource(c.pauser.cooldown.State())
-		if until := c.pauser.cooldown.Until(); until > now {
+		x.Kind, x.Source = LearnedPause, pauseSource(c.pauser().cooldown.State())
+		if until := c.pauser().cooldown.Until(); until > now {
 			x.Until = onWall(l.terms.zero, until.Time())
 		}
 	case causeRate:
 		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
-		if f, ok := c.found(l).found(); ok {
+		if f, ok := c.found.evidence.found(); ok {
 			x.Limit, x.Per = figure(f.Units), f.Per
-		} else if n := c.found(l).AtOnce(); n > 0 {
+		} else if n := c.found.evidence.AtOnce(); n > 0 {
 			x.Kind, x.Limit = LearnedConcurrency, figure(n)
 		}
 	case causeQuota:
@@ -82,7 +82,7 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 			x.Route = endpoints[0].key.String()
 		}
 	case causeFlight:
-		n, own := c.atOnce(l)
+		n, own := c.atOnce()
 		if x.Kind, x.Unit, x.Limit = LearnedConcurrency, requests, float64(n); own {
 			x.Route, x.Source = c.endpoint.key.String(), "shown by its answers"
 		}

@@ -1,0 +1,77 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/queue"
+)
+
+// A foundLimit is what refusals tell of a limit that nobody states: for how long they pause, and
+// the evidence of how many requests may go, and when. It binds all requests of a learner, or those
+// of a group of kinds, which draw on both. It is the meter of its account. Its owner tells the
+// evidence what is sent, and how that ends.
+type foundLimit struct {
+	pauser
+	terms    *learnTerms
+	evidence *evidence // nil: there was one request at most
+	only     *group    // that it binds; nil: it binds all
+}
+
+func (f *foundLimit) At(now instant, _ int64) instant {
+	if f.cooldown == nil {
+		return now
+	}
+	at := f.cooldown.At(now)
+	if at == never {
+		return f.cooldown.Again()
+	}
+	return max(at, f.evidence.at(now, f.account.Queued()))
+}
+
+func (f *foundLimit) ETA(now instant, ahead, _ int64) instant {
+	at := f.cooldown.At(now)
+	if at != never {
+		at = f.evidence.outlook(now, at, ahead, f.account.Queued())
+	}
+	return at
+}
+
+func (f *foundLimit) Regain(int64) time.Duration { return f.evidence.regain() }
+
+// Words are those of Wait.Why.
+func (f *foundLimit) Words(now instant) string {
+	switch {
+	case f.only != nil && len(f.only.kinds) == 0: // who waits for it is to be asked anew
+	case f.rests(now):
+		return cause{what: causeCooldown, found: f}.in(now, f.terms.zero)
+	case f.evidence != nil && f.evidence.away.Releases(now):
+		return "the host is back, and those who waited for it go one after another"
+	case f.evidence.believes():
+		return cause{what: causeRate, found: f}.in(now, f.terms.zero)
+	}
+	return "others are to go first"
+}
+
+// lift lets all go that wait for it.
+func (f *foundLimit) lift(e *queue.Domain, now instant) {
+	f.pauser.lift(e, now)
+	f.evidence.lift(now)
+}
+
+// found is what is found of the limit of k: that of the group that it is in, or that of all.
+func (k *endpoint) found() *foundLimit {
+	if k.group != nil {
+		return &k.group.foundLimit
+	}
+	return &k.learner.foundLimit
+}
+
+// everyFound calls f for everything that was found.
+func (l *learner) everyFound(f func(f *foundLimit)) {
+	f(&l.foundLimit)
+	l.everyEndpoint(func(k *endpoint) {
+		if g := k.group; g != nil && g.kinds[0] == k { // once
+			f(&g.foundLimit)
+		}
+	})
+}
