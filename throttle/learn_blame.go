@@ -26,13 +26,19 @@ const longHint = cooldown.MostSlack
 
 func isLong(said cooldown.Hint) bool { return said.Known && said.Wait > longHint }
 
+// isRest reports whether a refusal is for the rest of a long wait that is p's alone: barred says
+// that p was told to stay away for long, and reach whom such waits bind.
+func (p *pauser) isRest(said cooldown.Hint, barred bool, reach *attribution.Reach) bool {
+	return barred && !isLong(said) && !p.cooldown.Over() && !reach.All()
+}
+
 // refused takes in a refusal, and what that says of how long to stay away. How long is the
 // server's word, but not who does. It reports whether k alone does for now, because the wait
 // is long: then requests of other kinds ask, one at a time, unless waits were seen to bind one
 // kind only.
 func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) (alone bool) {
-	if !isLong(said) && k.barred && !k.cooldown.Over() && !b.reach.All() {
-		return true // the rest of a long wait that was k's alone
+	if k.isRest(said, k.barred, &b.reach) {
+		return true
 	}
 	last, both := b.endpoint, false
 	b.asks = isLong(said)

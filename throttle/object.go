@@ -105,15 +105,16 @@ func (k *endpoint) meets(now instant) {
 // they are to wait, too.
 func (p *endpointPaths) blames(now instant, g *ticket, s *headers.Signal, said cooldown.Hint) (alone, asks bool) {
 	k := g.endpoint
-	if o := g.object; o != nil && !isLong(said) && o.rests() && !p.reach.All() {
-		return true, false // the rest of a long wait that was its URL's alone
+	o := g.object
+	if o != nil && o.isRest(said, o.alone, &p.reach) {
+		return true, false
 	}
-	if g.object == nil || !p.several || !isLong(said) || s.Kind == headers.Ban || k.paused().Until() > now {
+	if o == nil || !p.several || !isLong(said) || s.Kind == headers.Ban || k.paused().Until() > now {
 		return false, false
 	}
 	wait, _ := said.Believed(k.learner.terms.MaxPause)
-	other := g.object != p.blamed && g.object.cooldown.News(g.sent) && !g.object.rests()
-	p.blamed = g.object
+	other := o != p.blamed && o.cooldown.News(g.sent) && !(o.alone && !o.cooldown.Over())
+	p.blamed = o
 	return p.reach.Refused(g.sent, now, wait, other, mostOthers)
 }
 
@@ -152,9 +153,6 @@ func (l *learner) keyOf(r *http.Request) uint64 {
 	h.WriteString(r.URL.RawQuery)
 	return h.Sum64()
 }
-
-// rests reports whether o alone was told to stay away, and was not served since.
-func (o *solo) rests() bool { return o.alone && !o.cooldown.Over() }
 
 // served learns from a good answer to a request to o's URL that was sent at sent.
 func (o *solo) served(sent instant) {
