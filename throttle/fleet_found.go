@@ -239,7 +239,7 @@ func (o *peers) at(now, at instant) instant {
 	}
 	share := float64(room) / k
 	ahead := o.lead.Ahead(o.sent, k, max(x.Units, x.Burst, float64(room))) + 1 - share
-	return now.Add(o.lead.Wait(now, ahead, max(1, share), max(span, fleet.LeastSpan(o.members)), o.units))
+	return now.Add(o.lead.Wait(now, ahead, max(1, share), fleet.Turn(span, fleet.AskPause(o.members)), o.units))
 }
 
 // turns is the limit that is drawn from in turns: the one that was found or, while none is

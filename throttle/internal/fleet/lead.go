@@ -60,9 +60,9 @@ func (l *Lead) Ahead(t *Tally, k, size float64) float64 {
 // Wait is how long this process has to wait until others had their turn. ahead is by how many
 // units it would be ahead beyond its share of what is left. The wait is longer the larger
 // ahead is, and after it the process may take another share. Each time that the others drew
-// nothing meanwhile, the next wait is half as long. span is the length of the window, and
-// others is how many units the other processes have drawn in all.
-func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration, others int64) time.Duration {
+// nothing meanwhile, the next wait is half as long. turn is how long a [Turn] is,
+// and others is how many units the other processes have drawn in all.
+func (l *Lead) Wait(now meter.Instant, ahead, share float64, turn time.Duration, others int64) time.Duration {
 	if ahead-l.leave < rounded {
 		return 0
 	}
@@ -72,7 +72,7 @@ func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration,
 		}
 		l.held, l.others = now, others
 	}
-	turn := min(span/turnPart, mostTurn) >> min(l.quiet, 16)
+	turn >>= min(l.quiet, 16)
 	turn = time.Duration(float64(turn) * min(ahead-l.leave+1-rounded, mostTurns))
 	if d := l.held.Add(turn).Sub(now); d > 0 {
 		return d
@@ -102,7 +102,10 @@ func AskPause(members int) time.Duration {
 	return max(100*time.Millisecond, time.Duration(members)*10*time.Millisecond)
 }
 
-// LeastSpan is the least span that [Lead.Wait] should be called with where processes hear of one
-// another by asking: a turn then lasts until the others have asked. In shorter turns these seem to
-// need nothing, and a process that takes the limit for a fast bucket draws all that there is.
-func LeastSpan(members int) time.Duration { return turnPart * AskPause(members) }
+// Turn is how long a turn is of a limit with that window. Where processes hear of one another by
+// asking, least is [AskPause], so that a turn lasts until the others have asked: in shorter turns
+// these seem to need nothing, and a process that takes the limit for a fast bucket draws all that
+// there is. Elsewhere least is zero.
+func Turn(window, least time.Duration) time.Duration {
+	return min(max(window/turnPart, least), mostTurn)
+}

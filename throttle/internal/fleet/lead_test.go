@@ -26,7 +26,7 @@ func TestLeadsAreEven(t *testing.T) {
 					for left > 0 {
 						share := float64(left) / k
 						ahead := leads[i].Ahead(tally, k, float64(size)) + 1 - share
-						if leads[i].Wait(now, ahead, max(1, share), time.Minute, tally.count-int64(drawn[i])) > 0 {
+						if leads[i].Wait(now, ahead, max(1, share), mostTurn, tally.count-int64(drawn[i])) > 0 {
 							break
 						}
 						leads[i].Drew(1)
@@ -55,7 +55,7 @@ func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
 		l.Lacks(now, alone)
 		begin := now
 		for {
-			d := l.Wait(now, 4, 1, time.Minute, others)
+			d := l.Wait(now, 4, 1, mostTurn, others)
 			if d == 0 {
 				return now.Sub(begin)
 			}
@@ -82,7 +82,7 @@ func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
 func TestTurnsLastUntilOthersHaveAsked(t *testing.T) {
 	for _, members := range []int{2, 16, 40} {
 		var l Lead
-		if got, want := l.Wait(meter.Instant(time.Hour), 1, 1, LeastSpan(members), 0), AskPause(members); got < want {
+		if got, want := l.Wait(meter.Instant(time.Hour), 1, 1, Turn(time.Millisecond, AskPause(members)), 0), AskPause(members); got < want {
 			t.Errorf("a turn for %d members lasts %v, want %v", members, got, want)
 		}
 	}

@@ -261,5 +261,5 @@ func (q *Limit) turn(now meter.Instant, cost, level float64) time.Duration {
 		level = q.sizeOr(level) + k/2 // its part, rounded up, as it is not known what others draw
 	}
 	others, _ := s.tally.Others()
-	return s.lead.Wait(now, s.lead.Ahead(s.tally, k, q.sizeOr(0))+cost-level/k, max(1, level/k), s.span, others)
+	return s.lead.Wait(now, s.lead.Ahead(s.tally, k, q.sizeOr(0))+cost-level/k, max(1, level/k), fleet.Turn(s.span, 0), others)
 }
