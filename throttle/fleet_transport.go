@@ -125,16 +125,8 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	switch e, ok := err.(*Error); {
 	case refusal.Reason == fleet.Spent:
 		again, err = true, nil
-		ends := true
-		for i := range needs {
-			if q, ok := needs[i].Account.Meter.(*quota); ok {
-				ends = ends && q.Ends()
-				if needs[i].Token&markAsks != 0 {
-					q.Barred(now)
-				}
-			}
-		}
-		if *vain++; waited > 0 && ends {
+		*vain++
+		if ends := spentByOthers(now, needs); ends && waited > 0 {
 			*vain = 1
 		}
 	case ok:
@@ -146,6 +138,21 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	e.Return(now, &p.permit.Permit)
 	p.again(now)
 	return again, err
+}
+
+// spentByOthers takes in that others have drawn what was left of limits that the server states. It
+// reports whether the ends of their windows are known.
+func spentByOthers(now instant, needs []queue.Need) (ends bool) {
+	ends = true
+	for i := range needs {
+		if q, ok := needs[i].Account.Meter.(*quota); ok {
+			ends = ends && q.Ends()
+			if needs[i].Token&markAsks != 0 {
+				q.Barred(now)
+			}
+		}
+	}
+	return ends
 }
 
 // tellFleet lets the other processes know what an answer said, as this process has

@@ -7,7 +7,6 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
-	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 )
 
@@ -15,59 +14,74 @@ import (
 // that is kept while a program does not run.
 
 // keep is what the next run should know of l's caller, as plain limits.
-func (l *learner) keep(now instant) (list []KnownLimit) {
-	pause := func(c *cooldown.Cooldown, routes []string) {
-		if c.Until() > now {
-			list = append(list, KnownLimit{Kind: LearnedPause, Routes: routes, Source: c.State().Source, Until: onWall(l.terms.zero, c.Until().Time())})
-		}
-	}
-	rate := func(e *evidence, routes []string) {
-		if !e.binds(now) {
-			return
-		}
-		if x, ok := e.found(); ok {
-			list = append(list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: x.Units, Per: x.Per, Left: x.Burst})
-		}
-	}
-	pause(l.cooldown, nil)
-	rate(l.evidence, nil)
-	atOnce := func(s *concurrency.Limit, routes []string) {
-		switch n, grown := s.Borne(); {
-		case s.Cut():
-			list = append(list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Source: shownByAnswers, Limit: n})
-		case grown:
-			list = append(list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Limit: n})
-		}
-	}
-	atOnce(&l.host.slow, nil)
+func (l *learner) keep(now instant) []KnownLimit {
+	x := keeping{now: now, zero: l.terms.zero}
+	x.found(&l.foundLimit, nil)
+	x.atOnce(&l.host.slow, nil)
 	for _, k := range l.endpoints {
-		name := k.key.String()
-		if name != k.key.whole() {
-			continue // it may be a secret, and is not shown whole
-		}
-		routes := []string{name}
-		pause(k.cooldown, routes)
-		if g := k.group; g != nil {
-			if all := namesOf(g.kinds); all[0] == name { // once
-				pause(g.cooldown, all)
-				rate(g.evidence, all)
-			}
-		}
-		atOnce(&k.slow, routes)
+		x.kind(k)
 	}
 	for _, q := range l.quotas {
-		if x, ok := q.keep(now); ok {
-			list = append(list, x)
+		if limit, ok := q.keep(now); ok {
+			x.list = append(x.list, limit)
 		}
 	}
 	if b := l.terms.before; b != nil {
-		for _, x := range b.limits { // of routes that were not called in this run
-			if len(x.Routes) > 0 && x.credible(onWall(l.terms.zero, now.Time())) && !slices.ContainsFunc(x.Routes, l.called) {
-				list = append(list, x)
+		for _, limit := range b.limits { // of routes that were not called in this run
+			if len(limit.Routes) > 0 && limit.credible(onWall(x.zero, now.Time())) && !slices.ContainsFunc(limit.Routes, l.called) {
+				x.list = append(x.list, limit)
 			}
 		}
 	}
-	return list[:min(len(list), knownLimits)]
+	return x.list[:min(len(x.list), knownLimits)]
+}
+
+// keeping is what is kept of a learner, as far as it was asked.
+type keeping struct {
+	now  instant
+	zero time.Time // what our zero time is on the wall
+	list []KnownLimit
+}
+
+func (x *keeping) pause(p *pauser, routes []string) {
+	if until := p.cooldown.Until(); until > x.now {
+		x.list = append(x.list, KnownLimit{Kind: LearnedPause, Routes: routes, Source: p.cooldown.State().Source, Until: onWall(x.zero, until.Time())})
+	}
+}
+
+func (x *keeping) found(f *foundLimit, routes []string) {
+	x.pause(&f.pauser, routes)
+	if !f.evidence.binds(x.now) {
+		return
+	}
+	if limit, ok := f.evidence.found(); ok {
+		x.list = append(x.list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: limit.Units, Per: limit.Per, Left: limit.Burst})
+	}
+}
+
+func (x *keeping) atOnce(s *concurrency.Limit, routes []string) {
+	switch n, grown := s.Borne(); {
+	case s.Cut():
+		x.list = append(x.list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Source: shownByAnswers, Limit: n})
+	case grown:
+		x.list = append(x.list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Limit: n})
+	}
+}
+
+// kind keeps what is known of k, and of its group if k is the first of that.
+func (x *keeping) kind(k *endpoint) {
+	name := k.key.String()
+	if name != k.key.whole() {
+		return // it may be a secret, and is not shown whole
+	}
+	routes := []string{name}
+	x.pause(&k.pauser, routes)
+	if k.group != nil {
+		if all := namesOf(k.group.kinds); all[0] == name { // once
+			x.found(&k.group.foundLimit, all)
+		}
+	}
+	x.atOnce(&k.slow, routes)
 }
 
 // called reports whether l knows the route.
