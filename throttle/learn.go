@@ -208,7 +208,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		return lesson{what: causeQuota, quota: short}
 	case short != nil:
 		return l.refuse(now, g, s, false)
-	case g.away && g.refused(now, s) != nil:
+	case g.away && g.refused(now, s):
 		return lesson{}
 	case refused && l.concurrency(g, s):
 		k.crowded(now, g)

@@ -45,15 +45,38 @@ func newSolo(k *endpoint, label *queue.Label) *solo {
 	return o
 }
 
-// refused learns from a refusal. It returns whose own it is: the request's, or that of
-// all requests to its URL. nil: neither's.
-func (g *ticket) refused(now instant, s *headers.Signal) *solo {
-	k, l := g.endpoint, g.endpoint.learner
+// refused learns from a refusal. It reports whether that is the request's own, or that of all
+// requests to its URL.
+func (g *ticket) refused(now instant, s *headers.Signal) (own bool) {
 	if g.solo == nil {
-		return nil
+		return false
 	}
-	w := l.evidenceOf(k)
+	k, l := g.endpoint, g.endpoint.learner
+	g.solo.endpoint = k
+	if g.object != nil {
+		g.object.endpoint = k
+	}
 	said, _, _ := l.hintOf(now, k, s)
+	o := g.follows(now, s)
+	switch {
+	case o != nil && o == g.object && !k.paths.several: // its URL is all of its kind
+		if o = nil; k.group == nil {
+			l.blame.part(l, now, []*endpoint{k})
+		}
+	case o != nil && o == g.object && !o.alone:
+		l.changes = true // it binds those that wait
+	}
+	if o != nil {
+		o.rest(now, g, said)
+	}
+	g.solo.alone = o != nil || g.blamed(now, s, said)
+	return g.solo.alone
+}
+
+// follows is what a refusal follows, and not the rate: the URL, or else the request; nil: neither.
+func (g *ticket) follows(now instant, s *headers.Signal) *solo {
+	k, l := g.endpoint, g.endpoint.learner
+	w := l.evidenceOf(k)
 	r := attribution.Refused{Request: &g.solo.Request, Fresh: w.blank(), Others: s.Kind == headers.Concurrency}
 	if g.object != nil && (k.paths.several || l.blame.isOn(k)) {
 		r.Object = &g.object.Request
@@ -62,39 +85,32 @@ func (g *ticket) refused(now instant, s *headers.Signal) *solo {
 	if untaught {
 		l.restart(k)
 	}
-	for _, o := range [...]*solo{g.object, g.solo} {
-		if o == nil {
-			continue
-		}
-		o.endpoint = k
-		if own == &o.Request && o == g.object && !k.paths.several { // its URL is all of its kind
-			if k.group == nil {
-				l.blame.part(l, now, []*endpoint{k})
-			}
-			break
-		}
-		if was := o.alone; own == &o.Request {
-			o.rest(now, g, said)
-			l.changes = l.changes || o == g.object && !was // it binds those that wait
-			g.solo.alone = true
-			return o
-		}
+	switch own {
+	case nil:
+		return nil
+	case r.Object:
+		return g.object
 	}
-	if alone, asks := k.paths.blames(now, g, s, said); alone {
-		o := g.object
-		if o.cooldown.Ended() {
-			w.suspects(now, g.sent, said, l.terms.MaxPause, false)
-		}
-		o.rest(now, g, said)
-		if asks {
-			k.paused().Doubt(now)
-		}
-		l.changes = true
-		g.solo.alone = true
-		return o
+	return g.solo
+}
+
+// blamed takes in a refusal that follows nobody. It reports whether it is taken for one of its URL
+// alone.
+func (g *ticket) blamed(now instant, s *headers.Signal, said cooldown.Hint) bool {
+	k, l, o := g.endpoint, g.endpoint.learner, g.object
+	alone, asks := k.paths.blames(now, g, s, said)
+	if !alone {
+		return false
 	}
-	g.solo.alone = false
-	return nil
+	if o.cooldown.Ended() {
+		l.evidenceOf(k).suspects(now, g.sent, said, l.terms.MaxPause, false)
+	}
+	o.rest(now, g, said)
+	if asks {
+		k.paused().Doubt(now)
+	}
+	l.changes = true
+	return true
 }
 
 // rest pauses o alone, for a refusal of its own.
