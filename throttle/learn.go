@@ -9,6 +9,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -58,11 +59,11 @@ type learner struct {
 }
 
 // An endpoint is a kind of request: those that one budget pattern matches, or else
-// one method and [firstSegment] of the path. Limits bind the endpoints that they were seen
+// one method and the first segment of the path. Limits bind the endpoints that they were seen
 // with.
 type endpoint struct {
 	pauser   // of a limit that names this endpoint
-	key      endpointKey
+	key      kind.Key
 	learner  *learner
 	slow     concurrency.Limit
 	quotas   []*quota
@@ -89,7 +90,7 @@ func newHostStart(words *learnWords) *hostStart {
 	return s
 }
 
-func newEndpoint(l *learner, key endpointKey) *endpoint {
+func newEndpoint(l *learner, key kind.Key) *endpoint {
 	k := &endpoint{key: key, learner: l, slow: l.host.slow.Kind()}
 	k.account = queue.Account{Meter: k, Label: l.terms.words.endpoint, Group: &l.scope.Group}
 	k.route = l.scope.routeOf(key)
@@ -97,7 +98,7 @@ func newEndpoint(l *learner, key endpointKey) *endpoint {
 }
 
 // endpointOf returns the endpoint of that name.
-func (l *learner) endpointOf(key endpointKey, now instant) *endpoint {
+func (l *learner) endpointOf(key kind.Key, now instant) *endpoint {
 	for i, k := range l.endpoints {
 		if k.key == key {
 			if i > 0 { // what is asked for often is found soon
@@ -108,7 +109,7 @@ func (l *learner) endpointOf(key endpointKey, now instant) *endpoint {
 	}
 	if len(l.endpoints) >= maxEndpoints && !l.dropEndpoint(now) {
 		if l.other == nil {
-			l.other = newEndpoint(l, endpointKey{rest: otherRequests})
+			l.other = newEndpoint(l, kind.Key{Rest: otherRequests})
 		}
 		return l.other
 	}

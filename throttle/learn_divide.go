@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
@@ -199,7 +200,7 @@ func (k *endpoint) whereOf(r *http.Request) attribution.Where {
 		return attribution.Where{}
 	}
 	p := made(&k.paths)
-	if method := methodOf(r); p.where == (attribution.Where{}) || p.path != r.URL.Path || p.method != method {
+	if method := kind.Method(r); p.where == (attribution.Where{}) || p.path != r.URL.Path || p.method != method {
 		p.path, p.method = r.URL.Path, method
 		p.where = attribution.WhereOf(k.learner.terms.seed, method, r.URL.Path)
 	}

@@ -1,108 +1,12 @@
 package throttle
 
 import (
-	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
-
-// endpointKey names an endpoint: a budget's pattern, or a method and the [firstSegment]
-// of a path.
-type endpointKey struct{ method, rest string }
-
-// String returns the name as in a budget's pattern. Of a segment that may be a
-// key, or that a redirect made up, only the beginning is shown.
-func (k endpointKey) String() string {
-	if k.method == "" {
-		return k.rest
-	}
-	segment, cut := k.rest, ""
-	if secretive(segment) {
-		segment, cut = segment[:min(3, len(segment)-1)], "..."
-	} else if !strings.ContainsAny(segment, "{}") {
-		return k.method + " /" + segment // nothing to escape
-	}
-	return k.method + " " + (&url.URL{Path: "/" + segment}).EscapedPath() + cut
-}
-
-// secretive reports whether a segment of a path may be a token rather than a
-// word: some APIs have their key there ("/bot123456:AAE.../").
-func secretive(segment string) bool {
-	digits := 0
-	for i := range len(segment) {
-		switch c := segment[i]; {
-		case c >= '0' && c <= '9':
-			digits++
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.', c == '~', c == '{', c == '}', c == '/':
-		default:
-			return true
-		}
-	}
-	return digits > 4 || len(segment) > 32
-}
-
-func methodOf(r *http.Request) string {
-	if r.Method == "" {
-		return http.MethodGet
-	}
-	return r.Method
-}
-
-// firstSegment is the part of a path between its first two slashes. If that names an API or
-// a version of it, as most paths of some hosts do (/v1/orders, /api/v2/orders), the next one
-// belongs to it, if it is a word: an object's name would make each object a kind of its own.
-func firstSegment(path string) string {
-	path = strings.TrimPrefix(path, "/")
-	segment, rest := cutSegment(path)
-	end := len(segment)
-	for isVersion(segment) {
-		if segment, rest = cutSegment(rest); !isVersion(segment) && !isPlain(segment) {
-			break
-		}
-		end += len("/") + len(segment)
-	}
-	const most = 64 // of what is kept
-	return path[:min(end, most)]
-}
-
-// cutSegment cuts off what stands before the first slash. Each request pays for it, twice
-// as a rule, and strings.Cut, which looks for any text, costs more.
-func cutSegment(path string) (segment, rest string) {
-	for i := range len(path) {
-		if path[i] == '/' {
-			return path[:i], path[i+1:]
-		}
-	}
-	return path, ""
-}
-
-// isVersion reports whether a segment of a path names an API or a version of it: api, v1,
-// v2beta1, v1.0.
-func isVersion(segment string) bool {
-	return segment == "api" || len(segment) > 1 && len(segment) <= 8 && segment[0] == 'v' && '0' <= segment[1] && segment[1] <= '9'
-}
-
-// isPlain reports whether a segment of a path is rather a word, or a method's name
-// (chat.postMessage), than the name of an object.
-func isPlain(segment string) bool {
-	const most = 24 // letters; names of objects without any digit are mostly longer
-	if segment == "" || len(segment) > most {
-		return false
-	}
-	for i := range len(segment) {
-		switch c := segment[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return true
-}
 
 // unitsOf is what c costs in a unit, and whether that is counted at all.
 func unitsOf(c Cost, unit string) (float64, bool) {

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -46,10 +47,7 @@ func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, rout
 			home.learned.start.slow.Recall(now, 1, false) // all processes of the fleet may begin now
 		}
 	}
-	key := endpointKey{rest: route}
-	if route == "" {
-		key = endpointKey{methodOf(q.r), firstSegment(q.r.URL.Path)}
-	}
+	key := kind.Of(q.r, route)
 	if s.learned.joint != nil {
 		if l := s.learned.sure(now, q.credential); l != nil {
 			return l.endpointOf(key, now), nil

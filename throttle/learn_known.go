@@ -70,8 +70,8 @@ func (x *keeping) atOnce(s *concurrency.Limit, routes []string) {
 
 // kind keeps what is known of k, and of its group if k is the first of that.
 func (x *keeping) kind(k *endpoint) {
-	name := k.key.String()
-	if name != k.key.whole() {
+	name, whole := k.key.Whole()
+	if !whole {
 		return // it may be a secret, and is not shown whole
 	}
 	routes := []string{name}
@@ -93,14 +93,6 @@ func (l *learner) called(route string) bool {
 // a slow start's.
 const shownByAnswers = "answers"
 
-// whole is an endpoint's name with nothing cut, as far as that can be read back.
-func (k endpointKey) whole() string {
-	if k.method == "" {
-		return k.rest
-	}
-	return k.method + " /" + k.rest
-}
-
 // keep is q as it is kept: while its window lasts, and of all paths of an endpoint.
 func (q *quota) keep(now instant) (KnownLimit, bool) {
 	f := q.Facts(now)
@@ -118,7 +110,7 @@ func (q *quota) keep(now instant) (KnownLimit, bool) {
 // namesOf are the names of those of the kinds that may be shown whole.
 func namesOf(kinds []*endpoint) (names []string) {
 	for _, k := range kinds {
-		if name := k.key.String(); name == k.key.whole() {
+		if name, whole := k.key.Whole(); whole {
 			names = append(names, name)
 		}
 	}

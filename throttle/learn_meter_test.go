@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -87,7 +88,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 // else waits for it.
 func TestWhoIsPacedByWhat(t *testing.T) {
 	l := learning1()
-	a, b, c := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn), l.endpointOf(endpointKey{"GET", "c"}, hourIn)
+	a, b, c := l.endpointOf(kind.Key{Method: "GET", Rest: "a"}, hourIn), l.endpointOf(kind.Key{Method: "GET", Rest: "b"}, hourIn), l.endpointOf(kind.Key{Method: "GET", Rest: "c"}, hourIn)
 	g := l.newGroup()
 	g.evidence, g.cooldown = believing(.5, sec, 1), pausedUntil(at0(sec))
 	a.enterGroup(g)
@@ -112,7 +113,7 @@ func TestWhoIsPacedByWhat(t *testing.T) {
 // asked for again.
 func TestEndpointAsAMeter(t *testing.T) {
 	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(kind.Key{Method: "GET", Rest: "x"}, hourIn)
 	if k.At(hourIn, 1) != hourIn {
 		t.Error("a fresh kind is held up")
 	}
@@ -136,7 +137,7 @@ func TestEndpointAsAMeter(t *testing.T) {
 	if k.At(later, 1) != later {
 		t.Error("who asked is gone, and the next one may not")
 	}
-	l.other = newEndpoint(l, endpointKey{rest: otherRequests})
+	l.other = newEndpoint(l, kind.Key{Rest: otherRequests})
 	n := 0
 	l.each(func(*queue.Account) { n++ })
 	if n != 3 {
@@ -155,7 +156,7 @@ func TestEndpointAsAMeter(t *testing.T) {
 // proved wrong.
 func TestRestartedLearning(t *testing.T) {
 	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "a"}, hourIn)
+	k := l.endpointOf(kind.Key{Method: "GET", Rest: "a"}, hourIn)
 	own, common := believing(3, sec, 1), believing(5, sec, 1)
 	g := l.newGroup()
 	g.evidence, l.evidence = own, common

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -76,7 +77,7 @@ func TestPlacesAreAsDraws(t *testing.T) {
 			s := &scope{}
 			s.Gate.Meter = meter.Open{}
 			sides[i] = &side{quick: i == 0, e: &queue.Domain{}}
-			sides[i].k = newLearner(terms, s, newHostStart(terms.words)).endpointOf(endpointKey{"GET", "x"}, 1)
+			sides[i].k = newLearner(terms, s, newHostStart(terms.words)).endpointOf(kind.Key{Method: "GET", Rest: "x"}, 1)
 		}
 		a, b := sides[0], sides[1]
 		rough, busy := r.IntN(3)*4, r.IntN(3)*30 // in a hundred answers
@@ -127,7 +128,7 @@ func TestPlacesAreWaitedFor(t *testing.T) {
 		"a pause of the kind":            func(_ *learner, k *endpoint) { k.account.Paused = hourIn + 1 },
 	} {
 		l := learning1()
-		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(kind.Key{Method: "GET", Rest: "x"}, hourIn)
 		if !k.open(hourIn) {
 			t.Fatal("a fresh kind is open")
 		}

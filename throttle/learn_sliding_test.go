@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
@@ -52,7 +53,7 @@ func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; re
 func newBout(seed uint64, jobs, workers int) *bout {
 	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
 	b.l = newLearner(&learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}, words: newLearnWords(), jitter: b.r.Float64}, &scope{}, newHostStart(newLearnWords()))
-	b.k = b.l.endpointOf(endpointKey{"GET", "v1"}, b.now)
+	b.k = b.l.endpointOf(kind.Key{Method: "GET", Rest: "v1"}, b.now)
 	join := crowdAt(&b.l.account)
 	for range min(jobs, workers) {
 		b.leave = append(b.leave, join())

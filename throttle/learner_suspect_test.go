@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 )
 
 // burden lets k be answered well once, and then that the host is overloaded.
@@ -20,7 +21,7 @@ func burden(k *endpoint, at instant) {
 func TestManyAtATimeAreNotSuspected(t *testing.T) {
 	for limit, suspect := range map[float64]bool{9: false, 5: false, 3.5: true} {
 		l := learning1()
-		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(kind.Key{Method: "GET", Rest: "x"}, hourIn)
 		burden(k, hourIn.Add(sec/2))
 		g := under(k, 9, hourIn)
 		k.slow.Recall(hourIn, limit, false)

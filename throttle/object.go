@@ -8,6 +8,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 )
 
 // mostObjects bounds the URLs of one credential at one host that are remembered because they
@@ -146,7 +147,7 @@ func (b *objects) drop() {
 func (l *learner) keyOf(r *http.Request) uint64 {
 	var h maphash.Hash
 	h.SetSeed(l.terms.seed)
-	h.WriteString(methodOf(r))
+	h.WriteString(kind.Method(r))
 	h.WriteByte(' ')
 	h.WriteString(r.URL.Path)
 	h.WriteByte('?')

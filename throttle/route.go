@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/histogram"
+	"github.com/weirhttp/weir/throttle/internal/kind"
 )
 
 // maxRoutes bounds the routes of a scope that are counted apart. All others are
@@ -103,7 +104,7 @@ func (k *endpoint) enter(n int) {
 }
 
 // routeOf is where requests to a new endpoint are counted; nil: in s itself.
-func (s *scope) routeOf(key endpointKey) *route {
+func (s *scope) routeOf(key kind.Key) *route {
 	name := key.String()
 	if s.book == nil {
 		first, known := s.firstRoute()

@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"throttle/internal/answer":      {"weir/headers", "weir/internal/peek"},
 	"throttle/internal/caller":      {},
 	"throttle/internal/histogram":   {},
+	"throttle/internal/kind":        {},
 	"throttle/internal/meter":       {"golang.org/x/time/rate"},
 	"throttle/internal/concurrency": {"weir/throttle/internal/meter"},
 	"throttle/internal/attribution": {"weir/throttle/internal/meter", "weir/throttle/internal/refill"},
