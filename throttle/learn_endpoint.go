@@ -67,9 +67,12 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 // there is none. said are those of the answer that were heard before.
 func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
 	k := g.endpoint
-	q, again := l.meant(limit, k, said)
-	if q == nil {
-		return nil, false
+	q = k.again(limit, said)
+	again := q != nil
+	if !again {
+		if q = l.meant(limit, k, said); q == nil {
+			return nil, false
+		}
 	}
 	sent := g.sent
 	units, counted, guessed := q.costs(g.cost)
@@ -113,16 +116,13 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	return q, news
 }
 
-// meant is the account of a limit that an answer to a request to endpoint k states, nil if there is
-// none. again says that k's answers state it each time.
-func (l *learner) meant(limit *headers.Limit, k *endpoint, said []*quota) (q *quota, again bool) {
-	if q = k.again(limit, said); q != nil {
-		return q, true
-	}
+// meant is the account of a limit that an answer to a request to endpoint k states; nil: it says
+// nothing, or there is no room for one.
+func (l *learner) meant(limit *headers.Limit, k *endpoint, said []*quota) *quota {
 	if _, ok := stated.Remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
-		return nil, false // what does not say how much is left says nothing about now
+		return nil // what does not say how much is left says nothing about now
 	}
-	return l.quotaOf(limit, k, said), false
+	return l.quotaOf(limit, k, said)
 }
 
 // again is known, if an answer to a request to endpoint k states the limit in the order in which

@@ -24,7 +24,14 @@ func (p *pauser) At(now instant, _ int64) instant {
 	return p.cooldown.Again()
 }
 
-func (p *pauser) Take(now instant, _ int64, _ bool) (m meter.Token) {
+func (p *pauser) Take(now instant, _ int64, _ bool) meter.Token {
+	if p.cooldown == nil {
+		return 0 // nearly always: so short that it is inlined
+	}
+	return p.start(now)
+}
+
+func (p *pauser) start(now instant) (m meter.Token) {
 	if p.cooldown.Start(now) {
 		m = markAsks
 	}

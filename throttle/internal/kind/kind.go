@@ -33,7 +33,7 @@ func Of(r *http.Request, pattern string) Key {
 	if pattern != "" {
 		return Key{Rest: pattern}
 	}
-	return Key{Method(r), firstSegment(r.URL.Path)}
+	return unmatched(r)
 }
 
 // Method returns r's method, which is GET if r does not say it.
@@ -81,11 +81,12 @@ func secretive(segment string) bool {
 	return digits > 4 || len(segment) > 32
 }
 
-// firstSegment is the part of a path between its first two slashes. If that names an API or
-// a version of it, as most paths of some hosts do (/v1/orders, /api/v2/orders), the next one
-// belongs to it, if it is a word: an object's name would make each object a kind of its own.
-func firstSegment(path string) string {
-	path = strings.TrimPrefix(path, "/")
+// unmatched is the kind of r that matches no pattern: by the part of its path between the first two
+// slashes. If that names an API or a version of it, as most paths of some hosts do (/v1/orders,
+// /api/v2/orders), the next part belongs to it, if it is a word: an object's name would make each
+// object a kind of its own.
+func unmatched(r *http.Request) Key {
+	path := strings.TrimPrefix(r.URL.Path, "/")
 	segment, rest := cutSegment(path)
 	end := len(segment)
 	for isVersion(segment) {
@@ -95,7 +96,7 @@ func firstSegment(path string) string {
 		end += len("/") + len(segment)
 	}
 	const most = 64 // of what is kept
-	return path[:min(end, most)]
+	return Key{Method(r), path[:min(end, most)]}
 }
 
 // cutSegment cuts off what stands before the first slash. Each request pays for it, twice
