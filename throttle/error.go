@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/words"
 )
 
 // Reason is why a request was refused.
@@ -49,7 +50,7 @@ func (e *Error) Error() string {
 	what := ""
 	switch e.Reason {
 	case WaitTooLong, Paused:
-		what = "wait of " + round(e.RetryAfter).String()
+		what = "wait of " + words.Round(e.RetryAfter).String()
 		if e.RetryAfter == 0 {
 			what = "wait of unknown length"
 		}
@@ -60,9 +61,9 @@ func (e *Error) Error() string {
 		case e.deadline && e.bound <= 0:
 			what += " exceeds the deadline"
 		case e.deadline:
-			what += " exceeds the " + round(e.bound).String() + " left until the deadline"
+			what += " exceeds the " + words.Round(e.bound).String() + " left until the deadline"
 		case e.bound > 0:
-			what += " exceeds the " + round(e.bound).String() + " limit"
+			what += " exceeds the " + words.Round(e.bound).String() + " limit"
 		default:
 			what += "; waiting is not allowed"
 		}
@@ -90,20 +91,4 @@ func (e *Error) Timeout() bool { return e.deadline }
 // deadline is why.
 func (e *Error) Is(target error) bool {
 	return e.deadline && target == context.DeadlineExceeded
-}
-
-// round shortens a wait for people, never down to a shorter wait.
-func round(d time.Duration) time.Duration {
-	unit := time.Millisecond
-	switch {
-	case d >= time.Minute:
-		unit = time.Second
-	case d < time.Millisecond:
-		return d
-	}
-	if r := d.Truncate(unit); r == d || r > unknown-unit {
-		return r
-	} else {
-		return r + unit
-	}
 }

@@ -140,7 +140,7 @@ func (s *hostStart) Words(instant) string {
 }
 
 func (q *quota) Words(now instant) string {
-	return q.told(now, q.terms.zero)
+	return q.Limit.Words(now, q.terms.zero)
 }
 
 func (k *endpoint) ETA(now instant, ahead, _ int64) instant {

@@ -6,6 +6,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
+	"github.com/weirhttp/weir/throttle/internal/words"
 )
 
 // A quota is a limit that the server stated, and whom it binds. Whoever owns it holds
@@ -87,7 +88,7 @@ func (q *quota) dearer() bool {
 
 // count says whether requests of g draw units of q, or only wait for its pauses.
 func (q *quota) count(counted bool, g *queue.Group) {
-	t := &queue.Label{Text: "the limit stated by " + fieldName(q.Source), ToHeaders: true}
+	t := &queue.Label{Text: "the limit stated by " + words.Field(q.Source), ToHeaders: true}
 	if counted {
 		t.Unit, t.ToHeaders = unitName(q.ID.Unit), false
 		t.Usual = int64(math.Ceil(q.Usual()))

@@ -2,13 +2,8 @@ package throttle
 
 import (
 	"fmt"
-	"math"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 // What a wait is for.
@@ -55,11 +50,11 @@ func (c cause) name() string {
 func (c cause) in(now instant, zero time.Time) string {
 	switch c.what {
 	case causeCooldown:
-		return pauseWords(now, zero, c.pauser().cooldown.State()) + c.only()
+		return c.pauser().cooldown.State().Words(now, zero) + c.only()
 	case causeRate:
 		return c.found.evidence.words() + c.only()
 	case causeQuota:
-		return c.quota.told(now, zero)
+		return c.quota.Limit.Words(now, zero)
 	case causeFlight:
 		n, own := c.atOnce()
 		if own {
@@ -122,107 +117,6 @@ func (c cause) only() string {
 		return ""
 	}
 	return ", for " + strings.Join(names, ", ") + " only"
-}
-
-// pauseWords describes a pause.
-func pauseWords(now instant, zero time.Time, c cooldown.State) string {
-	if c.Until <= now {
-		return "one request asks whether the pause is over, " + pauseSource(c)
-	}
-	s := "paused until " + clock(now.Time(), zero, c.Until.Time()) + ", "
-	asked := c.Sure.Sub(c.Since)
-	switch over := c.Until.Sub(c.Sure); {
-	case c.Source == "":
-		return s + "a guess" + refusalsBefore(c)
-	case c.Sure != 0 && over >= max(time.Second, asked/10): // less is not worth a word
-		return s + round(over).String() + " longer than the " + round(asked).String() + " " + pauseSource(c) + ", " + whyLonger(c, over)
-	}
-	return s + pauseSource(c)
-}
-
-// whyLonger is why a pause is so much longer than the server asked for.
-func whyLonger(c cooldown.State, over time.Duration) string {
-	switch {
-	case c.InVain > 0 && over > cooldown.MostSlack:
-		return "a guess" + refusalsBefore(c)
-	case c.Slack > over/2:
-		return "as such hints were too short before"
-	}
-	return "so that not all come back at once"
-}
-
-// refusalsBefore is the refusals that a guess follows, in words.
-func refusalsBefore(c cooldown.State) string {
-	if c.InVain == 0 {
-		return " after a refusal"
-	}
-	return fmt.Sprintf(" after %d refusals in a row", c.InVain+1)
-}
-
-// pauseSource is where a pause comes from, in words.
-func pauseSource(c cooldown.State) string {
-	said := "guessed from refusals"
-	if c.Source != "" {
-		said = "said by " + fieldName(c.Source)
-	}
-	if c.Capped {
-		said += ", shortened: it asked for longer"
-	}
-	return said
-}
-
-func (q *quota) told(now instant, zero time.Time) string {
-	f := q.Facts(now)
-	if f.Asking {
-		return "one request asks what is left" + q.called() + ", after the reset said by " + fieldName(q.Source)
-	}
-	s := amount(max(0, f.Level))
-	if f.Size.Known {
-		s += " of " + amount(f.Size.Value)
-	}
-	if u := unitName(q.ID.Unit); u != requests {
-		s += " " + u
-	}
-	s += " left" + q.called()
-	if f.Reset.Known {
-		s += " until " + clock(now.Time(), zero, f.Reset.Value.Time())
-	} else if f.Flows {
-		s += ", " + amount(f.Rate) + " more per second"
-	}
-	return s + ", said by " + fieldName(q.Source)
-}
-
-func (q *quota) called() string {
-	if q.ID.Name == "" {
-		return ""
-	}
-	return " of " + strconv.Quote(q.ID.Name)
-}
-
-// clock shows an instant as a time of day, with the date if it is not near.
-// zero is what our zero time is on the wall.
-func clock(now, zero, t time.Time) string {
-	wall := zero.Add(t.Sub(time.Time{}))
-	if t.Sub(now) > 12*time.Hour {
-		return wall.Format("2006-01-02 15:04:05")
-	}
-	return wall.Format("15:04:05")
-}
-
-// fieldName is a header's name as people write it.
-func fieldName(s string) string {
-	if s == "body" {
-		return "the body"
-	}
-	return strings.Replace(http.CanonicalHeaderKey(s), "Ratelimit", "RateLimit", 1)
-}
-
-// amount shows a number without needless digits.
-func amount(x float64) string {
-	if x < 1e15 && (x >= 100 || x == math.Trunc(x)) {
-		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
-	}
-	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
 // restrictions describes everything learned that limits requests now.

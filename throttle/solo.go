@@ -128,7 +128,7 @@ func (o *solo) pause(now instant) {
 	l, until := o.endpoint.learner, o.cooldown.Until()
 	m := l.home()
 	m.alone = max(m.alone, until)
-	o.account.Rest(until, o.cooldown.Sure(), pauseWords(now, l.terms.zero, o.cooldown.State())+o.only())
+	o.account.Rest(until, o.cooldown.Sure(), o.cooldown.State().Words(now, l.terms.zero)+o.only())
 }
 
 // only says for whom o is, in words.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/words"
 )
 
 // LearnedKind is what a LearnedLimit is, in words.
@@ -65,7 +67,7 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l.terms.zero), Route: c.alone()}
 	switch c.what {
 	case causeCooldown:
-		x.Kind, x.Source = LearnedPause, pauseSource(c.pauser().cooldown.State())
+		x.Kind, x.Source = LearnedPause, c.pauser().cooldown.State().Said()
 		if until := c.pauser().cooldown.Until(); until > now {
 			x.Until = onWall(l.terms.zero, until.Time())
 		}
@@ -92,7 +94,7 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 
 // limit fills in what q is.
 func (q *quota) limit(now instant, x *LearnedLimit) {
-	x.Kind, x.Unit, x.Source = LearnedQuota, unitName(q.ID.Unit), "said by "+fieldName(q.Source)
+	x.Kind, x.Unit, x.Source = LearnedQuota, unitName(q.ID.Unit), "said by "+words.Field(q.Source)
 	f := q.Facts(now)
 	x.Limit, x.Per = figure(f.Size.Value), f.Window
 	if f.Asking {
