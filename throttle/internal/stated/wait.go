@@ -43,16 +43,23 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	switch {
 	case q.blind() && q.out+q.early > 0:
 		return meter.Unknown
-	case lack <= 1e-9 && q.terms.Pace:
+	case lack > 1e-9:
+		return q.lacking(now, cost, lack)
+	case q.terms.Pace:
 		return q.paced(now, cost)
-	case lack <= 1e-9 && q.testing():
+	case q.testing():
 		return q.sparing(now)
-	case lack <= 1e-9 && q.shared.tally == nil && q.flows():
-		return q.dripping(now, cost, level)
-	case lack <= 1e-9 && q.shared.tally == nil:
-		return 0
-	case lack <= 1e-9:
+	case q.shared.tally != nil:
 		return q.turn(now, cost, cost-lack)
+	case q.flows():
+		return q.dripping(now, cost, level)
+	}
+	return 0
+}
+
+// lacking is how long a request has to wait whose cost is by lack more than what is left.
+func (q *Limit) lacking(now meter.Instant, cost, lack float64) time.Duration {
+	switch {
 	case q.flows():
 		d := q.gains(now, lack)
 		if most := q.basis.Add(q.terms.MaxPause).Sub(now); d <= q.terms.MaxPause || d <= most {
