@@ -84,14 +84,8 @@ func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
 	return l
 }
 
-func newHostStart(words *learnWords) *hostStart {
-	s := &hostStart{slow: concurrency.Host()}
-	s.account = queue.Account{Meter: s, Label: words.host}
-	return s
-}
-
 func newEndpoint(l *learner, key kind.Key) *endpoint {
-	k := &endpoint{key: key, learner: l, slow: l.host.slow.Kind()}
+	k := &endpoint{key: key, learner: l, slow: l.host.Slow.Kind()}
 	k.account = queue.Account{Meter: k, Label: l.terms.words.endpoint, Group: &l.scope.Group}
 	k.route = l.scope.routeOf(key)
 	return k
@@ -265,12 +259,12 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 	if len(k.quotas) > 0 {
 		k.slow.Stated()
 		if l.alone() {
-			l.host.slow.Stated()
+			l.host.Slow.Stated()
 		}
 	}
 	took := time.Duration(now - sent)
-	if !l.host.slow.Free() { // else it has no more to learn: what goes wrong cuts endpoints
-		l.host.slow.Answered(now, took)
+	if !l.host.Slow.Free() { // else it has no more to learn: what goes wrong cuts endpoints
+		l.host.Slow.Answered(now, took)
 	}
 	k.slow.Answered(now, took)
 	back := k.overload.Served(now, sent)

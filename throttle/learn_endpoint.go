@@ -235,7 +235,7 @@ func (l *learner) release(q *quota) {
 		l.binds = true
 		if len(k.quotas) == 0 { // else those who waited for q would go all at once
 			k.slow.Unstated()
-			l.host.slow.Unstated()
+			l.host.Slow.Unstated()
 		}
 	}
 	if q.account != nil && q.account.Waited() {

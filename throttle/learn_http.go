@@ -43,8 +43,7 @@ func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, rout
 	if home.learned.start == nil {
 		home.learned.start = newHostStart(t.learning.words)
 		if t.fleet != nil {
-			home.learned.start.fleet = true
-			home.learned.start.slow.Recall(now, 1, false) // all processes of the fleet may begin now
+			home.learned.start.Share(now)
 		}
 	}
 	key := kind.Of(q.r, route)

@@ -17,7 +17,7 @@ import (
 func (l *learner) keep(now instant) []KnownLimit {
 	x := keeping{now: now, zero: l.terms.zero}
 	x.found(&l.foundLimit, nil)
-	x.atOnce(&l.host.slow, nil)
+	x.atOnce(&l.host.Slow, nil)
 	for _, k := range l.endpoints {
 		x.kind(k)
 	}
@@ -160,7 +160,7 @@ func (l *learner) recall(k *endpoint, now instant) {
 		case LearnedConcurrency:
 			s := &k.slow
 			if all {
-				s = &l.host.slow
+				s = &l.host.Slow
 			}
 			s.Recall(now, x.Limit, x.Source != "")
 		case LearnedQuota:

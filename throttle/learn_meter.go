@@ -1,15 +1,11 @@
 package throttle
 
 import (
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
-	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/meter"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
@@ -23,15 +19,6 @@ const (
 
 // generation is that in which the request of m started.
 func generation(m meter.Token) uint32 { return uint32(m >> markBits) }
-
-// hostStart is the meter of a host's slow start, shared by all credentials.
-type hostStart struct {
-	meter.Open
-	slow    concurrency.Limit
-	heads   int  // requests under way that had a headStart
-	fleet   bool // it is one of the starts of a fleet's processes
-	account queue.Account
-}
 
 func (l *learner) Take(now instant, n int64, held bool) meter.Token {
 	if !l.terms.pausesOnly {
@@ -98,29 +85,6 @@ func (k *endpoint) Return(now instant, n int64, m meter.Token, granted, answered
 	}
 }
 
-func (s *hostStart) At(now instant, _ int64) instant { return s.slow.Opens(now) }
-
-// unplaced is the token of a request that took no place in its host's slow start,
-// which was over: from then on nobody asks how many are under way there.
-const unplaced meter.Token = math.MaxUint32
-
-func (s *hostStart) Take(now instant, _ int64, _ bool) meter.Token {
-	if s.slow.Free() {
-		return unplaced
-	}
-	return meter.Token(s.slow.Start(now)) << markBits
-}
-
-func (s *hostStart) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
-	if m != unplaced {
-		s.slow.End(generation(m))
-	}
-}
-
-// Spares reports whether nothing is known that speaks against one more request at a time. In
-// a fleet, what slow starts let through is for all processes together.
-func (s *hostStart) Spares(instant) bool { return !s.fleet && !s.slow.Cut() }
-
 func (k *endpoint) Spares(now instant) bool {
 	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && !k.rests(now)
 }
@@ -135,10 +99,6 @@ func (k *endpoint) Words(now instant) string {
 	return cause{what: causeFlight, endpoint: k}.in(now, k.learner.terms.zero)
 }
 
-func (s *hostStart) Words(instant) string {
-	return "at most " + strconv.Itoa(s.slow.Allowed()) + " at a time until it has answered more"
-}
-
 func (q *quota) Words(now instant) string {
 	return q.Limit.Words(now, q.terms.zero)
 }
@@ -151,15 +111,7 @@ func (k *endpoint) ETA(now instant, ahead, _ int64) instant {
 	return at
 }
 
-func (s *hostStart) ETA(now instant, _, _ int64) instant {
-	if s.slow.Roomy(now) {
-		return now
-	}
-	return never
-}
-
-func (k *endpoint) Regain(int64) time.Duration  { return k.slow.Place() }
-func (s *hostStart) Regain(int64) time.Duration { return s.slow.Place() }
+func (k *endpoint) Regain(int64) time.Duration { return k.slow.Place() }
 
 // idle reports that forgetting all of l would lose nothing that still binds.
 func (l *learner) idle(now instant) bool {

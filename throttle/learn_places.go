@@ -76,7 +76,7 @@ func (k *endpoint) pace(q *ask) {
 		}
 	}
 	if k.slow.Pace(pace); pace > 0 {
-		k.learner.host.slow.Pace(pace)
+		k.learner.host.Slow.Pace(pace)
 	}
 }
 
@@ -85,7 +85,7 @@ func (k *endpoint) pace(q *ask) {
 // for, and all of them may go soon after the host's first answers.
 func (k *endpoint) starts(needs []queue.Need) bool {
 	l := k.learner
-	if l.terms.maxQueue != 0 || l.cooldown != nil || k.cooldown != nil || k.slow.Cut() || l.host.slow.Cut() || k.slow.Free() && l.host.slow.Free() {
+	if l.terms.maxQueue != 0 || l.cooldown != nil || k.cooldown != nil || k.slow.Cut() || l.host.Slow.Cut() || k.slow.Free() && l.host.Slow.Free() {
 		return false
 	}
 	return !slices.ContainsFunc(needs, func(n queue.Need) bool {

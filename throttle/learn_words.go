@@ -68,7 +68,7 @@ func (c cause) in(now instant, zero time.Time) string {
 // atOnce is how many requests at a time c allows: of its own kind, or of a host that is
 // not well known if that allows fewer.
 func (c cause) atOnce() (n int, own bool) {
-	host := &c.endpoint.learner.host.slow
+	host := &c.endpoint.learner.host.Slow
 	if n = c.endpoint.slow.Allowed(); n > 0 && (host.Free() || n <= host.Allowed()) {
 		return n, true
 	}
