@@ -95,7 +95,7 @@ func (b *bucket) flow(now Instant, s *Rate) {
 	if y := b.under(b.seen, s); y > 0 {
 		// There was no call since then, so they were in transit until the last span
 		// that counts them ended.
-		if b.rise(min(now, (b.seen/s.span+2)*s.span), s, s.Burst-int(y)); b.seen == now {
+		if b.rise(min(now, b.scarce.inTransit.begins+2*s.span), s, s.Burst-int(y)); b.seen == now {
 			return
 		}
 	}

@@ -221,6 +221,9 @@ func (m *Rated) Change(now Instant, s *Rate) {
 	if s.Even && !m.Even {
 		m.rare.even = even{}
 	}
+	if x := m.bucket.scarce; x != nil && s.span != m.span {
+		x.inTransit = inTransit{} // its spans are of another length
+	}
 	m.Rate = s
 	if s.shaped {
 		m.bucket.begin(now, s, float64(s.Burst)-used, m.bucket.pause())

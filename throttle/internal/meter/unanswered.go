@@ -109,7 +109,7 @@ const mostInTransit = time.Second
 // of mostInTransit if that is less. Units count in the span of their grant and in the next
 // one. The zero value counts none. nil does, too, and only add fails for it.
 type inTransit struct {
-	span    Instant // number of the present span
+	begins  Instant // when the present span began: a multiple of its length
 	present int64   // units of it
 	last    int64   // units of the span before
 }
@@ -125,14 +125,19 @@ func (y *inTransit) count(now, span Instant) int64 {
 	if y == nil || span <= 0 {
 		return 0
 	}
-	switch i := now / span; {
-	case i == y.span:
-	case i == y.span+1:
-		y.span, y.last, y.present = i, y.present, 0
-	default:
-		y.span, y.last, y.present = i, 0, 0
+	if uint64(now-y.begins) >= uint64(span) { // most often it is the same span, and no division is needed
+		y.turn(now, span)
 	}
 	return y.present + y.last
+}
+
+// turn begins the span of now, which is not the present one.
+func (y *inTransit) turn(now, span Instant) {
+	begins := now - now%span
+	if y.last = 0; begins == y.begins+span {
+		y.last = y.present
+	}
+	y.begins, y.present = begins, 0
 }
 
 // add counts n granted at now.
@@ -146,10 +151,11 @@ func (y *inTransit) drop(now, at, span Instant, n int64) {
 	if y.count(now, span) == 0 {
 		return
 	}
-	switch at / span {
-	case y.span:
-		y.present = max(0, y.present-n)
-	case y.span - 1:
+	switch ago := y.begins - at; {
+	case ago > span:
+	case ago > 0:
 		y.last = max(0, y.last-n)
+	default:
+		y.present = max(0, y.present-n)
 	}
 }
