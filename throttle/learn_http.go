@@ -279,6 +279,9 @@ func (l *learner) stated(now instant, quotas ...*quota) instant {
 
 // lifted ends the pauses of accounts that what was learned does not ask for any more.
 func (p *attempt) lifted(now instant) {
+	if p.endpoint.calm() {
+		return
+	}
 	p.endpoint.pauses(func(x *pauser) {
 		if x.cooldown == nil || x.account.Paused <= now || x.cooldown.Until() > now {
 			return

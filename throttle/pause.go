@@ -59,3 +59,9 @@ func (k *endpoint) pauses(f func(p *pauser)) {
 		f(&k.group.pauser)
 	}
 }
+
+// calm reports that there was no pause yet that may have bound k, so that pauses has none to
+// call its function for.
+func (k *endpoint) calm() bool {
+	return k.cooldown == nil && k.group == nil && k.learner.cooldown == nil
+}
