@@ -23,6 +23,7 @@ type sign struct {
 // after it the host was last heard, as of up to a tick ago.
 type news struct {
 	sign
+	since time.Duration // of at: from the Epoch of the table of hosts, as trips count
 	after time.Duration
 }
 
@@ -45,8 +46,8 @@ func lifeOf(h *hosts.Host) *life {
 // hear notes that r, sent by t, was answered, and what its answer says of the host.
 // Where nobody knows when r was sent, nothing is noted.
 func hear(h *hosts.Host, t *trip.Trip, r *http.Request, says Outcome) {
-	at := t.OnWire()
-	if at.IsZero() {
+	at, ok := t.Departed()
+	if !ok {
 		return
 	}
 	l := lifeOf(h)
@@ -56,29 +57,30 @@ func hear(h *hosts.Host, t *trip.Trip, r *http.Request, says Outcome) {
 		}
 	}
 	if v := l.vigil.Load(); v != nil && says == Success {
-		v.succeeded(at.Sub(v.start))
+		v.succeeded(at - v.since)
 	}
 	s := l.newest.Load()
 	if s != nil && !l.doubtful() {
-		if age := at.Sub(s.at); age < tick && s.after-age < brisk {
+		if age := at - s.since; age < tick && s.after-age < brisk {
 			return
 		}
 	}
-	l.note(s, at, r, says != Failure)
+	l.note(s, t, r, says != Failure)
 }
 
 // note is hear for an answer that is worth noting; well says that it is no failure.
-func (l *life) note(old *news, at time.Time, r *http.Request, well bool) {
-	now, route := time.Now(), routeOf(r)
+func (l *life) note(old *news, t *trip.Trip, r *http.Request, well bool) {
+	now, route, at := time.Now(), routeOf(r), t.OnWire()
+	since, _ := t.Departed()
 	switch {
 	case well && (old == nil || at.Sub(old.at) >= tick):
-		l.newest.Store(&news{sign{at, route}, now.Sub(at)})
+		l.newest.Store(&news{sign{at, route}, since, now.Sub(at)})
 	case old != nil && now.Sub(old.at)-old.after >= tick:
-		l.newest.Store(&news{old.sign, now.Sub(old.at)})
+		l.newest.Store(&news{old.sign, old.since, now.Sub(old.at)})
 	}
 	v := l.vigil.Load()
 	if v == nil && old != nil {
-		l.vigil.CompareAndSwap(nil, &vigil{start: now})
+		l.vigil.CompareAndSwap(nil, &vigil{start: now, since: since + now.Sub(at)})
 		v = l.vigil.Load()
 	}
 	if v != nil {

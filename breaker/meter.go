@@ -84,7 +84,7 @@ func (m *meter) guard(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		return nil, err
 	}
 	if p.circuit != nil || p.cfg.Shard != nil { // it may have waited, or called a hook
-		t.Clock(time.Time{})
+		t.Unread()
 	}
 	t.Probe = p.probe != 0
 	if p.circuit != nil && p.probe == 0 && !p.uncounted {

@@ -62,7 +62,8 @@ const (
 // only has none: it would take as much memory as all else that is known of it here.
 type vigil struct {
 	start time.Time
-	good  atomic.Int64 // when the newest attempt was sent that succeeded, or up to a grain before; zero: none has
+	since time.Duration // of start, see news
+	good  atomic.Int64  // when the newest attempt was sent that succeeded, or up to a grain before; zero: none has
 	mu    sync.Mutex
 	n     uint32 // of out
 	kept  atomic.Bool
@@ -204,7 +205,7 @@ func (l *life) still(t *trip.Trip) bool {
 		return false
 	}
 	s := l.newest.Load()
-	return s != nil && t.Reading().Sub(s.at)-s.after >= quietFor
+	return s != nil && t.Since()-s.since-s.after >= quietFor
 }
 
 // doubtful reports whether requests to a host that has fallen silent are watched.

@@ -30,6 +30,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	w := &wire{base: base, direct: direct, link: trip.Under(base, trip.Wire), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	w.attempt, w.stall = c.timeouts()
+	w.ahead, w.steady = w.link.Hosts.Epoch.Sub(w.clocks.epoch), reusable(w.clocks.epoch)
 	return w
 }
 
@@ -40,6 +41,8 @@ type wire struct {
 	attempt, stall time.Duration
 	onward         trip.Onward
 	clocks         *clocks
+	ahead          time.Duration // of trips' times: what to add to one to count from clocks.epoch
+	steady         bool          // made outside of testing/synctest bubbles: see reusable
 }
 
 func (w *wire) Link() trip.Link { return w.link.With(trip.Wire).At(w, w) }
@@ -124,8 +127,8 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 		f.carry(body)
 	}
 	left := t.Depart()
-	if f.again = reusable(left); f.again {
-		f.start(left.Sub(w.clocks.epoch), attempt)
+	if f.again = w.steady && t.Steady(); f.again {
+		f.start(left+w.ahead, attempt)
 	} else {
 		f.start(w.clocks.now(), attempt)
 	}

@@ -146,11 +146,11 @@ func (p *attempt) pass(q *ask, home *record) bool {
 	p.counts().grant(now)
 	p.granted(draws, now)
 	p.permit.enter(now, k)
-	var read time.Time
-	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
-		read = p.record.t.domains.Epoch.Add(time.Duration(now))
+	if now > last {
+		p.tr.Clock(time.Duration(now + p.record.t.domains.Before))
+	} else { // e's time stands still: in a testing/synctest bubble that it was not made in
+		p.tr.Unread()
 	}
-	p.tr.Clock(read)
 	return true
 }
 
@@ -158,7 +158,7 @@ func (p *attempt) pass(q *ask, home *record) bool {
 func (p *attempt) wait(ctx context.Context, q *ask, home *record) error {
 	t := p.record.t
 	p.rank(ctx, q)
-	p.tr.Clock(time.Time{})
+	p.tr.Unread()
 	patience := p.patience(ctx)
 	e, _, now := p.record.current()
 	p.arrive(e, now)

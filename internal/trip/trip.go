@@ -65,7 +65,7 @@ type Trip struct {
 	Order           uint64        // throttle: the place in the order of arrival (hosts.Table.Arrive). Retries keep it, and so do not queue behind later requests. Zero: it has not come to a queue yet
 	Grant           any           // throttle: what the newest attempt was granted. throttle.Settle finds it here, and it is an Ear. Before the first: what Box.Grant was given
 	rare            *rare         // nil: all of it is zero
-	clock           time.Time     // see Clock
+	clock           time.Duration // see Clock: one more than that; zero: it was not read
 	Number          int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
 	Hedge           bool          // retry: this is a hedge, which does not queue: it is sent if there is room now
 	Throttled       bool          // throttle: the answer just returned was throttled, and the next attempt of this trip will wait as long as it says. retry clears it before each attempt
@@ -79,6 +79,7 @@ type Trip struct {
 	sent            bool          // some attempt, not of a hedge, may have been sent
 	found           Layer         // the outermost layer that found it in a context; None: each was handed it
 	copied          bool          // r is used
+	astray          bool          // see Steady
 	cause           atomic.Uint32 // a Cause
 	at              uint32        // the Layer that offers the trip to those below (At), and split. It is atomic: whoever kept our context may use it late
 	r               http.Request  // memory for the first Copy
@@ -157,7 +158,7 @@ func (t *Trip) SetCause(c Cause) { t.cause.CompareAndSwap(0, uint32(c)) }
 // Next prepares the trip for another attempt. Retry calls it.
 func (t *Trip) Next() {
 	t.Number++
-	t.Clock(time.Time{})
+	t.Unread()
 	t.Throttled = false
 	t.Unprocessed = false
 	t.Keep(nil, nil)
@@ -167,39 +168,63 @@ func (t *Trip) Next() {
 	}
 }
 
-// Clock notes that the time is now, so that layers further down need not read the clock.
-// A layer that waits or calls a user's code afterwards calls Clock with zero.
-func (t *Trip) Clock(now time.Time) { t.clock, t.departed = now, false }
+// Clock notes what time it is, so that layers further down need not read the clock. Times are
+// counted from Table.Epoch, as each sum or difference of two time.Time takes 50 instructions.
+// A layer that waits or calls a user's code afterwards calls Unread.
+func (t *Trip) Clock(since time.Duration) { t.clock, t.departed, t.astray = since+1, false, false }
 
-// Reading is the time: what Clock was given, or else the clock's, which is then kept for
-// later calls and for Depart.
-func (t *Trip) Reading() time.Time {
-	if t.clock.IsZero() {
-		t.clock = time.Now()
+// Unread notes that nobody knows what time it is.
+func (t *Trip) Unread() { t.clock, t.departed = 0, false }
+
+// Since is the time since Table.Epoch: what Clock was given, or else the clock's, which is then
+// kept for later calls and for Depart.
+func (t *Trip) Since() time.Duration {
+	if t.clock == 0 {
+		t.read()
 	}
-	return t.clock
+	return t.clock - 1
 }
+
+func (t *Trip) read() {
+	now := time.Now()
+	t.clock, t.astray = now.Sub(t.Table.Epoch)+1, steady(now) != steady(t.Table.Epoch)
+}
+
+// Reading is Since as a time.
+func (t *Trip) Reading() time.Time { return t.Table.Epoch.Add(t.Since()) }
+
+// Steady reports that the time that Since returned last is of the same clock as Table.Epoch:
+// not if only one of them is of a testing/synctest bubble.
+func (t *Trip) Steady() bool { return !t.astray }
+
+// steady reports whether a time was read from the monotonic clock. Those of a testing/synctest
+// bubble were not.
+func steady(now time.Time) bool { return now != now.Round(0) }
 
 // Depart is called by Wire when it hands an attempt to the base. It returns
-// the time, as Reading does; OnWire returns it later.
-func (t *Trip) Depart() time.Time {
+// the time, as Since does; Departed and OnWire return it later.
+func (t *Trip) Depart() time.Duration {
 	t.departed = true
-	return t.Reading()
+	return t.Since()
 }
 
-// OnWire is when this attempt was handed to the base; zero if it was not.
+// Departed is when this attempt was handed to the base, since Table.Epoch; ok is false if it
+// was not.
+func (t *Trip) Departed() (since time.Duration, ok bool) { return t.clock - 1, t.departed }
+
+// OnWire is Departed as a time; zero if the attempt was not handed to the base.
 func (t *Trip) OnWire() time.Time {
 	if !t.departed {
 		return time.Time{}
 	}
-	return t.clock
+	return t.Table.Epoch.Add(t.clock - 1)
 }
 
 // Queued is called by Wire when an attempt that was handed to the base had to wait there
 // for a free connection, for d. OnWire is then that much later. If the attempt ended
 // without one, began is false, and OnWire is zero.
 func (t *Trip) Queued(d time.Duration, began bool) {
-	t.clock = t.clock.Add(d)
+	t.clock += d
 	t.departed = t.departed && began
 }
 

@@ -118,14 +118,15 @@ func TestTheNextAttemptBeginsAnew(t *testing.T) {
 // Depart takes a reading that was noted, unless something was waited for since.
 func TestDepartTakesTheNotedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, trip, _ := Begin(request(t), Retry, hosts.New(10))
+		tab := hosts.New(10)
+		_, trip, _ := Begin(request(t), Retry, tab)
 		for _, waits := range []bool{false, true} {
 			trip.Next()
 			noted := time.Now()
-			trip.Clock(noted)
+			trip.Clock(noted.Sub(tab.Epoch))
 			time.Sleep(time.Second) // stands for what takes no time
 			if waits {
-				trip.Clock(time.Time{})
+				trip.Unread()
 			}
 			if !trip.OnWire().IsZero() {
 				t.Error("on the wire too early")
@@ -134,11 +135,36 @@ func TestDepartTakesTheNotedTime(t *testing.T) {
 			if waits {
 				want = time.Now()
 			}
-			if got := trip.Depart(); !got.Equal(want) || !trip.OnWire().Equal(want) {
+			if got := tab.Epoch.Add(trip.Depart()); !got.Equal(want) || !trip.OnWire().Equal(want) {
 				t.Errorf("waits %v: left at %v, want %v", waits, got, want)
 			}
 		}
 	})
+}
+
+// A table that was made outside of a bubble, or in another one, counts by another clock: times are
+// right, but are not taken for those of the table's clock.
+func TestTimesOfAnotherBubble(t *testing.T) {
+	outside := hosts.New(10)
+	times := func(t *testing.T, tab *hosts.Table, steady bool) {
+		_, trip, _ := Begin(request(t), Retry, tab)
+		before := time.Now()
+		trip.Depart()
+		if got := trip.OnWire(); got.Sub(before) < 0 || time.Since(got) > time.Minute || trip.Steady() != steady {
+			t.Errorf("left %v after it began, steady %v, want %v", got.Sub(before), trip.Steady(), steady)
+		}
+		if got, since := trip.Reading(), trip.OnWire(); !got.Equal(since) {
+			t.Errorf("it is %v, and it left at %v", got, since)
+		}
+	}
+	times(t, outside, true)
+	var inside *hosts.Table
+	synctest.Test(t, func(t *testing.T) {
+		inside = hosts.New(10)
+		times(t, inside, true)
+		times(t, outside, false)
+	})
+	times(t, inside, false)
 }
 
 func TestBeginCost(t *testing.T) {
