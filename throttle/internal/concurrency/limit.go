@@ -319,17 +319,23 @@ func (f *Limit) sample(rtt time.Duration) {
 	if rtt > f.most {
 		f.slower(rtt)
 	} else {
-		f.most = max(rtt, f.most-f.most/f.known())
+		f.most = max(rtt, f.most-f.step())
 	}
 }
 
 // slower learns that an answer takes longer than most. It raises most nine times as much as a
 // quicker answer lowers it, however long it took, so that nine of ten are quicker.
-func (f *Limit) slower(rtt time.Duration) { f.most = min(rtt, f.most+9*(f.most/f.known())) }
+func (f *Limit) slower(rtt time.Duration) { f.most = min(rtt, f.most+9*f.step()) }
 
-// known is the divisor of a step of most. It grows with the number of good answers, so that
-// the first ones move most further.
-func (f *Limit) known() time.Duration { return time.Duration(min(max(f.good, 1), 31)) + 1 }
+// step is by how much a good answer lowers most. It is a smaller part with the number of good
+// answers, so that the first ones move most further.
+func (f *Limit) step() time.Duration {
+	const least = 32
+	if f.good >= least-1 {
+		return f.most / least // the compiler divides by what it knows far sooner
+	}
+	return f.most / time.Duration(max(f.good, 1)+1)
+}
 
 // Usual is what nearly all good answers take: a quarter longer than nine of ten; zero:
 // not known. A few that take far longer hardly change it, so that callers with little time

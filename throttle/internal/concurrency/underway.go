@@ -36,6 +36,9 @@ const (
 	// genMask bounds generations. It leaves the upper bits of what Start returns free for
 	// the caller; generations that are compared are far closer together.
 	genMask = 1<<26 - 1
+
+	// mostHeard is up to which number good answers are counted that say how long answers take.
+	mostHeard = 8
 )
 
 // underway counts the requests that are under way. A request that is under way for longer
@@ -185,11 +188,20 @@ func (u *underway) took(d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	u.heard = min(u.heard+1, 8)
+	u.heard = min(u.heard+1, mostHeard)
 	if d > leastPatience {
 		u.slow = min(u.slow+1, provenGood)
 	}
-	n := time.Duration(u.heard) // the first answers move quick further; integers, as this is done for each answer
+	if u.heard == mostHeard { // as mostly: the compiler divides by what it knows far sooner
+		u.move(d, mostHeard)
+		return
+	}
+	u.move(d, time.Duration(u.heard))
+}
+
+// move takes an answer that took d into quick. n says how many have come: the first ones move
+// quick further.
+func (u *underway) move(d, n time.Duration) {
 	switch {
 	case n == 1:
 		u.quick = d

@@ -36,12 +36,15 @@ func (w *window) look(now Instant, s *Rate) {
 		return
 	}
 	w.looked = now
-	for w.out != nil {
+	for w.out.units() > 0 {
 		t, ok := w.out.next(now - s.transit())
 		if !ok {
 			break
 		}
 		w.sent.Add(t.At+s.transit(), t.N, s.grain)
+	}
+	if e := w.sent.Entries; len(e) > 0 && e[0].At > now-Instant(s.Per) {
+		return // as mostly: there is nothing to forget, nor to free
 	}
 	if w.sent.Forget(now - Instant(s.Per)); len(w.sent.Entries) == 0 {
 		w.out.shrink() // an idle key is small
