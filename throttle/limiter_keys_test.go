@@ -228,3 +228,19 @@ func TestAKeyIsThreeLinesOfMemory(t *testing.T) {
 		t.Errorf("a key takes %d bytes, want at most 192", n)
 	}
 }
+
+// TestTheFirstKeyIsDroppedAsOthersAre: a Limiter finds its first key sooner, also one that was
+// dropped to make room. What is spent of it counts all the same.
+func TestTheFirstKeyIsDroppedAsOthersAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOf(t, throttle.LimiterConfig{MaxKeys: 1, Default: throttle.MustParseBudget("1/s burst 1")})
+		for round := range 5 {
+			for _, key := range []string{"a", "b"} { // the other one is idle, and is dropped
+				if n := allowed(l, key, 2); n != 1 {
+					t.Errorf("round %d: %s was allowed %d of 2 units", round, key, n)
+				}
+				time.Sleep(2 * time.Second)
+			}
+		}
+	})
+}
