@@ -69,7 +69,7 @@ func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
 	if mean := all / 6; mean < 0.7 {
 		t.Errorf("%.2f of what there is was served", mean)
 	}
-	if mean := sum / 6; mean > 0.9 { // with the whole of it each: 1.86
+	if mean := sum / 6; mean > 1.3 { // with the whole of it each: 1.86. Buckets that say nothing refuse .6 to 2.9, as none knows what others send
 		t.Errorf("each was refused %.2f times in a window", mean)
 	}
 }

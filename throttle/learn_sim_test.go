@@ -269,7 +269,7 @@ func TestFewRefusalsTellABucketsRate(t *testing.T) {
 		{50, 10, 500, 200 * time.Microsecond, 3, .05}, {50, 10, 500, 5 * time.Millisecond, 4, .05},
 		{100, 20, 1000, 200 * time.Microsecond, 3, .05},
 		{200, 50, 1000, 200 * time.Microsecond, 3, .05}, {200, 50, 1000, 5 * time.Millisecond, 7, .15}, {200, 40, 1000, 20 * time.Millisecond, 6, .4},
-		{500, 100, 3000, 5 * time.Millisecond, 7, .85}, {1000, 200, 8000, 5 * time.Millisecond, 20, .6},
+		{500, 100, 3000, 5 * time.Millisecond, 7, .85}, {1000, 200, 8000, 5 * time.Millisecond, 20, 1.2},
 	} {
 		var lost, pauses []float64
 		for seed := range uint64(9) {
