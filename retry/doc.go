@@ -43,7 +43,9 @@
 // connection, nothing is proved, because bytes of it may be sent later. net/http
 // repeats some requests by itself: safe or keyed ones on a kept-alive connection
 // that broke before the first byte of an answer, and HTTP/2 streams that were
-// refused. Here that counts as one attempt.
+// refused. Here that counts as one attempt. It repeats a refused stream up to seven
+// times, and waits a second, two, four and so on in between: a host that goes on
+// refusing streams holds an attempt up until its timeout ends it.
 //
 // # When
 //
