@@ -157,9 +157,10 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 		s.slides(q, now, sent, left, n)
 	}
 	if s.barred {
+		was := s.span
 		s.barred, s.span = false, 0
 		if q.rolled != 0 && q.reset.Known {
-			s.span = q.reset.Value.Sub(q.rolled)
+			s.span = min(was, q.reset.Value.Sub(q.rolled)) // windows may have passed since rolled
 		}
 	}
 	if q.reset.Known {

@@ -125,3 +125,28 @@ func TestQuotaWithoutResets(t *testing.T) {
 		t.Errorf("%v left, want 7 still", q.left)
 	}
 }
+
+// How long a window lasts is corrected by an answer after the Store barred requests, but what
+// passed since a window that ended long ago is no window: all processes believe the longest that
+// one of them tells, so none would ask until that was over.
+func TestWindowsThatPassedBarredAreNotOne(t *testing.T) {
+	for _, test := range []struct {
+		name               string
+		span, rolled, left time.Duration // as it was known; the last window ended so long ago, and this one ends after that
+		want               time.Duration
+	}{
+		{"it is as long as was known", 3 * sec, sec, 2 * sec, 3 * sec},
+		{"it is shorter", 10 * sec, sec, 2 * sec, 3 * sec},
+		{"four passed without an answer", 3 * sec, 13 * sec, 2 * sec, 3 * sec},
+		{"it is longer", 3 * sec, 13 * sec, 5 * sec, 5 * sec},
+	} {
+		q := heardQuota(0, 29, test.left, 0, func(q *Limit) {
+			q.terms = &Terms{MaxPause: time.Minute, Fleet: true, Members: 16}
+			q.rolled = hourIn.Add(-test.rolled)
+			q.shared.span, q.shared.barred = test.span, true
+		})
+		if q.share(hourIn, hourIn, &headers.Limit{}, 1, nil, 0); q.shared.span != test.want {
+			t.Errorf("%s: it lasts %v, want %v", test.name, q.shared.span, test.want)
+		}
+	}
+}
