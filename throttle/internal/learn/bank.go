@@ -201,7 +201,10 @@ func (b *bank) send(now Instant, n, busy, theirs int) {
 	if b.compact(now) {
 		b.recount()
 	}
-	there, _ := b.atWork(now, busy)
+	there := 0.0
+	if !b.stale && b.crowds() {
+		there, _ = b.atWork(now, busy)
+	}
 	l := b.sent(now, n, busy, theirs)
 	if b.stale {
 		return
@@ -218,6 +221,16 @@ func (b *bank) send(now Instant, n, busy, theirs int) {
 		}
 		c.add(&c.state, at, float64(n))
 	}
+}
+
+// crowds reports whether one of the live candidates is a limit on requests at a time.
+func (b *bank) crowds() bool {
+	for i := range b.of[:b.live] {
+		if b.of[i].family == atOnce {
+			return true
+		}
+	}
+	return false
 }
 
 // recount brings the states in line with a log whose entries were merged. What was
