@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 	"weak"
+
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // clock is a timer that serves one flight at a time. It strikes when the flight's
@@ -41,7 +43,7 @@ func newClock(p *clocks) *clock {
 // stopLast makes the timer stop when the clock is collected as garbage. The timer
 // of a testing/synctest bubble is left alone, because only its bubble may stop it.
 func (c *clock) stopLast() {
-	if reusable(time.Now()) {
+	if trip.Monotonic(time.Now()) {
 		runtime.AddCleanup(c, func(t *time.Timer) { t.Stop() }, c.timer)
 	}
 }
@@ -141,8 +143,3 @@ func (p *clocks) close() {
 		}
 	}
 }
-
-// reusable reports whether a timer made at a moment that was read from the
-// clock may be used by others. In a testing/synctest bubble, where readings
-// are not monotonic, it must not: it runs on that bubble's time.
-func reusable(now time.Time) bool { return now != now.Round(0) }

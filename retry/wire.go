@@ -30,7 +30,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	w := &wire{base: base, direct: direct, link: trip.Under(base, trip.Wire), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	w.attempt, w.stall = c.timeouts()
-	w.ahead, w.steady = w.link.Hosts.Epoch.Sub(w.clocks.epoch), reusable(w.clocks.epoch)
+	w.ahead, w.steady = w.link.Hosts.Epoch.Sub(w.clocks.epoch), trip.Monotonic(w.clocks.epoch)
 	return w
 }
 
@@ -42,7 +42,7 @@ type wire struct {
 	onward         trip.Onward
 	clocks         *clocks
 	ahead          time.Duration // of trips' times: what to add to one to count from clocks.epoch
-	steady         bool          // made outside of testing/synctest bubbles: see reusable
+	steady         bool          // made outside of testing/synctest bubbles, whose timers nobody else may use
 }
 
 func (w *wire) Link() trip.Link { return w.link.With(trip.Wire).At(w, w) }

@@ -60,9 +60,8 @@ type Table struct {
 }
 
 // nearby is a record that is found without a hash of its name: a program calls few hosts as a
-// rule. It has a place
-// in Table.near by the length of its name, which the first such host gets, and keeps until it is
-// found that its record was dropped. It does not change, and has the name, too, so that calls to
+// rule. It has a place in Table.near by the length of its name, which the first such host gets, and
+// keeps until it is found that its record was dropped. It does not change, and has the name, too, so that calls to
 // other hosts do not read what calls to this one write.
 type nearby struct {
 	host string
