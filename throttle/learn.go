@@ -185,7 +185,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 	news := lesson{}
 	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
 		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: answer.Bare503(status, s),
-		Load: g.load(), Probe: g.probe,
+		Load: g.load(), Good: k.slow.Good(), Probe: g.probe,
 	})
 	switch verdict {
 	case attribution.Chance:

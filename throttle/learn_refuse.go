@@ -45,7 +45,7 @@ func (l *learner) overloaded(now instant, g *ticket, s *headers.Signal) lesson {
 		return lesson{}
 	}
 	k.slow.Lost(now, max(1, now.Sub(g.sent)))
-	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(now, k.slow.Few(), k.slow.Good() < proven)
+	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(now)
 	if plain && !narrow {
 		return lesson{what: causeFlight, endpoint: k}
 	}

@@ -422,3 +422,68 @@ func TestALimitAtATimeThatSaysOnly503LosesHardlyACall(t *testing.T) {
 		})
 	}
 }
+
+// TestAModerateOverloadOfALimiterThatSaysOnly503LosesNoCall: nginx's limit_req with its
+// default status loses no call of programs that ask for 1.1 to 3 times its rate.
+func TestAModerateOverloadOfALimiterThatSaysOnly503LosesNoCall(t *testing.T) {
+	const runs = 4
+	for _, tt := range []struct {
+		rate, burst, load float64 // a second, and times the rate
+		callers           int
+		trip              time.Duration
+	}{
+		{50, 50, 1.5, 8, 10 * time.Millisecond}, {50, 50, 3, 8, 10 * time.Millisecond}, {50, 50, 1.5, 4, 10 * time.Millisecond},
+		{10, 10, 1.1, 8, 50 * time.Millisecond}, {10, 10, 1.5, 8, 50 * time.Millisecond}, {10, 10, 3, 4, 10 * time.Millisecond},
+		{30, 0, 1.5, 6, 20 * time.Millisecond}, {120, 40, 2, 16, 5 * time.Millisecond}, {2, 2, 1.5, 3, 50 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("%v/s of %v, %v times as many calls from %d, %v away", tt.rate, tt.burst, tt.load, tt.callers, tt.trip), func(t *testing.T) {
+			lost, n := 0, int(15*tt.rate)
+			for seed := range uint64(runs) {
+				synctest.Test(t, func(t *testing.T) {
+					dice := rand.New(rand.NewPCG(seed, 5))
+					var mu sync.Mutex
+					exp := func() float64 {
+						mu.Lock()
+						defer mu.Unlock()
+						return dice.ExpFloat64()
+					}
+					way := func() { time.Sleep(time.Duration(float64(tt.trip) / 2 * (.7 + .3*exp()))) }
+					server := limitReq(tt.rate, tt.burst, 0, nil)
+					rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+						way()
+						defer way()
+						return server(r)
+					}), weir.Config{}))(t)
+					calls := make(chan struct{})
+					var wg sync.WaitGroup
+					var bad atomic.Int64
+					for range tt.callers {
+						wg.Go(func() {
+							for range calls {
+								resp, err := rt.RoundTrip(get(t, "http://h/"))
+								if err != nil || resp.StatusCode != 200 {
+									bad.Add(1)
+								}
+								if err == nil {
+									resp.Body.Close()
+								}
+							}
+						})
+					}
+					start, at := time.Now(), 0.0
+					for range n {
+						at += exp() / (tt.load * tt.rate)
+						time.Sleep(time.Until(start.Add(time.Duration(at * 1e9))))
+						calls <- struct{}{}
+					}
+					close(calls)
+					wg.Wait()
+					lost += int(bad.Load())
+				})
+			}
+			if t.Logf("%d of %d lost", lost, runs*n); lost > 0 {
+				t.Errorf("%d of %d lost, want none", lost, runs*n)
+			}
+		})
+	}
+}

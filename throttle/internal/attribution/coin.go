@@ -3,7 +3,6 @@ package attribution
 import (
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -15,23 +14,22 @@ import (
 //
 //   - how many requests were under way with this one: the host is overloaded, or limits
 //     requests at a time, or limits requests per time and answers take about that time;
-//   - the time since an accepted request was sent: room comes back with time;
+//   - when requests were accepted: a limit lets some through, and room comes back with time;
 //   - the answer before: a limit that is spent stays spent for a while.
 //
-// Each of these is an explanation. It divides answers into classes, such as those to requests
-// that were sent with four or five others, and each class has a coin of its own. Each
-// explanation predicts each answer from the earlier answers of its class. The probabilities
-// that it gave to the real answers, multiplied, are its likelihood. Before its first answer, a
-// class is only presumed to have answers that are nearly all alike. The zero Coin has heard
-// nothing.
+// Each of these is an explanation, and predicts each answer from the earlier ones. The
+// probabilities that it gave to the real answers, multiplied, are its likelihood. A room predicts
+// by when requests were accepted. The others divide answers into classes, such as those to
+// requests that were sent with four or five others, and each class has a coin of its own. Before
+// its first answer, a class is only presumed to have answers that are nearly all alike. The zero
+// Coin has heard nothing.
 type Coin struct {
 	all    coinTally        // all answers
 	before [2]coinTally     // by the answer before: good, bad
 	load   [Loads]coinTally // by Load
-	gap    [gaps]coinTally  // by gapOf the time since good
-	odds   [3]float64       // for chance, against before, load and gap: natural logarithms
-	bad    bool             // the last answer was bad
-	good   meter.Instant    // when the last request was sent that was accepted; zero: none was
+	room   room
+	odds   [2]float64 // for chance, against before and load: natural logarithms
+	bad    bool       // the last answer was bad
 }
 
 // A tally counts answers of one class.
@@ -42,9 +40,6 @@ type coinTally = tally[float32]
 const (
 	// Loads is the number of Loads. The last one stands for some 256 requests and more.
 	Loads = 16
-	// gaps is the number of classes of times: up to a millisecond, and each later one up to
-	// twice the one before. The last one begins at more than an hour.
-	gaps = 24
 	// recalled is how many answers are remembered. After as many more, a host that has
 	// changed is judged by what it does now.
 	recalled = 512
@@ -68,6 +63,12 @@ const (
 	// 400 answers half of such hosts had not reached a hundred to one. With less than 2,
 	// buckets are taken for chance.
 	ofTwo = 2.3
+	// down is the least probability that a host which has failed is down, and fails again, and one
+	// less down the least that it is up again, however it was before: outages are seldom alike.
+	down = .9
+	// someOutage is the logarithm of odds of three to one, which are enough against outages: after
+	// a few answers of a slow limiter the odds are no better, and more of its calls were lost.
+	someOutage = 1
 	// enough is more answers than come while a limit is being found. In that time requests
 	// are sent when the limit may just have room, and are refused as if at random. With
 	// 64, the calls of one in four hosts that allow ten requests at a time were lost.
@@ -121,61 +122,75 @@ func LoadOf(n int) Load {
 	return Load(min(2*octave-1+n>>(octave-1)&1, Loads-1))
 }
 
-// gapOf is the class of a time.
-func gapOf(d time.Duration) int {
-	return min(bits.Len64(uint64(max(0, d)/time.Millisecond)), gaps-1)
+// A Tossed is an answer, and what may explain it.
+type Tossed struct {
+	Bad  bool          // the request was refused
+	Sent meter.Instant // when it was sent
+	Took time.Duration // until its answer came
+	Load Load          // under which it was sent
+	Good int           // if it is the first that was refused, how many were accepted before
 }
 
-// Toss learns from an answer to a request that was sent at sent, under that load. bad says
-// that it was refused.
-func (c *Coin) Toss(sent meter.Instant, load Load, bad bool) {
-	if !bad && c.all.bad == 0 {
-		c.good = max(c.good, sent)
+// Toss learns from an answer.
+func (c *Coin) Toss(t Tossed) {
+	if !t.Bad && c.all.bad == 0 {
 		return // before the first refusal there is nothing to explain
 	}
-	one := c.all.next(bad, 1)
-	kinds := [...]*coinTally{&c.before[0], &c.load[load], &c.gap[0]}
-	if c.bad {
-		kinds[0] = &c.before[1]
-	}
-	if c.good != 0 {
-		kinds[2] = &c.gap[gapOf(sent.Sub(c.good))]
-	}
+	one := c.all.next(t.Bad, 1)
+	kinds := [...]*coinTally{&c.before[class(c.bad)], &c.load[t.Load]}
+	var p [len(kinds)]float64
 	for i, k := range kinds {
-		p := k.next(bad, alike)
-		if i == 1 && load == 0 {
-			p = likely(alone, bad)
+		p[i] = k.next(t.Bad, alike)
+		if i == 1 && t.Load == 0 {
+			p[i] = likely(alone, t.Bad)
 		}
-		c.odds[i] = max(-mostSure, min(c.odds[i]+math.Log(one/p), mostSure))
-		k.count(bad)
+		c.odds[i] = max(-mostSure, min(c.odds[i]+math.Log(one/p[i]), mostSure))
+		k.count(t.Bad)
 	}
-	c.all.count(bad)
-	if c.bad = bad; !bad {
-		c.good = max(c.good, sent)
+	switch {
+	case c.all.bad == 0:
+		c.room.begin(t.Sent, t.Good)
+	case c.bad:
+		c.room.toss(t, max(p[0], likely(down, t.Bad)), p[1])
+	default:
+		c.room.toss(t, p[0], p[1])
 	}
-	if c.all.good+c.all.bad > recalled {
+	c.all.count(t.Bad)
+	if c.bad = t.Bad; c.all.good+c.all.bad > recalled {
 		c.all.good /= 2
 		c.all.bad /= 2
 		halve(c.before[:])
 		halve(c.load[:])
-		halve(c.gap[:])
 	}
 }
 
+// Timed reports whether room that comes back with time is likelier than chance and load, ten to
+// one, and than outages. While all are refused, that is not sure: the host may have gone down.
+func (c *Coin) Timed() bool {
+	return !c.bad && max(c.room.odds[0], c.room.odds[2]) < -ofTwo && c.room.odds[1] < -someOutage
+}
+
+// Leans reports whether room is likelier than chance and load.
+func (c *Coin) Leans() bool { return max(c.room.odds[0], c.room.odds[2]) < 0 }
+
+// Untimed reports whether chance or outages are likelier. Load does not count: while requests are
+// sent as room comes back, only those that are too early are under way with others.
+func (c *Coin) Untimed() bool { return max(c.room.odds[0], c.room.odds[1]) > 0 }
+
 // Likelier reports whether chance is likelier than every other explanation, beyond doubt.
 func (c *Coin) Likelier() bool {
-	return c.odds[0] > ofTwo && min(c.odds[1], c.odds[2]) > beyondDoubt
+	return c.odds[0] > ofTwo && min(c.odds[1], c.room.odds[0]) > beyondDoubt
 }
 
 // Plausible reports whether chance explains the answers better than the answer before does,
 // and far better than the other explanations. If nearly all answers are bad, a few of them
 // cannot show more than that.
 func (c *Coin) Plausible() bool {
-	return c.all.good >= someGood && c.odds[0] > 0 && min(c.odds[1], c.odds[2]) > beyondDoubt
+	return c.all.good >= someGood && c.odds[0] > 0 && min(c.odds[1], c.room.odds[0]) > beyondDoubt
 }
 
 // Sure reports whether Likelier is true after enough answers.
 func (c *Coin) Sure() bool { return c.Likelier() && c.all.good+c.all.bad >= enough }
 
 // Unlikely reports whether another explanation is likelier than chance.
-func (c *Coin) Unlikely() bool { return slices.Min(c.odds[:]) < 0 }
+func (c *Coin) Unlikely() bool { return min(c.odds[0], c.odds[1], c.room.odds[0]) < 0 }

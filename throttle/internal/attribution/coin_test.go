@@ -18,7 +18,7 @@ func tossUntil(r *rand.Rand, most int, gap time.Duration, jitter float64, load f
 	at := time.Duration(0)
 	for n := range most {
 		at += time.Duration(float64(gap) * (1 + jitter*(2*r.Float64()-1)))
-		c.Toss(zero.Add(at), attribution.LoadOf(load()), bad(at))
+		c.Toss(attribution.Tossed{Sent: zero.Add(at), Load: attribution.LoadOf(load()), Bad: bad(at)})
 		if c.Likelier() {
 			return n + 1
 		}
@@ -101,7 +101,7 @@ func TestChanceMayEnd(t *testing.T) {
 	at := zero
 	toss := func(bad bool) {
 		at = at.Add(10 * time.Millisecond)
-		c.Toss(at, attribution.LoadOf(1+r.IntN(8)), bad)
+		c.Toss(attribution.Tossed{Bad: bad, Sent: at, Load: attribution.LoadOf(1 + r.IntN(8))})
 	}
 	for range 400 {
 		toss(r.IntN(2) == 0)
@@ -146,11 +146,11 @@ func TestOnlyManyAnswersAreSure(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	var c attribution.Coin
 	for i := range 50 { // before it refuses, which tells nothing
-		c.Toss(zero.Add(time.Duration(i)), 0, false)
+		c.Toss(attribution.Tossed{Sent: zero.Add(time.Duration(i))})
 	}
 	likely, sure := 0, 0
 	for n := 1; sure == 0 && n < 1000; n++ {
-		c.Toss(zero.Add(time.Duration(n)*10*time.Millisecond), 0, n == 1 || r.IntN(2) == 0)
+		c.Toss(attribution.Tossed{Bad: n == 1 || r.IntN(2) == 0, Sent: zero.Add(time.Duration(n) * 10 * time.Millisecond)})
 		if likely == 0 && c.Likelier() {
 			likely = n
 		}
@@ -163,7 +163,7 @@ func TestOnlyManyAnswersAreSure(t *testing.T) {
 	}
 	var none attribution.Coin
 	for i := range 300 { // as many, and nothing is likelier than a host that is down
-		none.Toss(zero.Add(time.Duration(i)*time.Millisecond), 0, true)
+		none.Toss(attribution.Tossed{Bad: true, Sent: zero.Add(time.Duration(i) * time.Millisecond)})
 	}
 	if none.Sure() {
 		t.Error("a host that refuses all is sure to be chance")

@@ -17,8 +17,10 @@ const (
 	// servers of bench/sim's population (train), 33 of the 58 that refuse so lose calls
 	// with it, and 49 without it. With a spared of 6 it would be 25, but of the calls to a
 	// host that is down more than a hundredth would be sent.
+	// If the host leans to a limiter, it is leaning bursts.
 	briefly = time.Second
 	spared  = 2
+	leaning = 6
 )
 
 // An Overload finds out why a host says that it is overloaded: it is, or it is down, or
@@ -40,6 +42,7 @@ type Reply struct {
 	Busy  bool // it said that the host is overloaded, and not when to come back
 	Bare  bool // it was a 503 without Retry-After or limits
 	Load  Load // how many were under way when the request was sent
+	Good  int  // good answers so far; it matters for the first one that is busy
 	Probe bool // the request was a circuit's probe: its time and load are no evidence
 }
 
@@ -49,7 +52,7 @@ type Verdict uint8
 const (
 	Open      Verdict = iota // nothing new
 	Chance                   // the host fails at random, however many are under way
-	NoLimiter                // the host has no limit: it fails at random, or as often at a lower rate
+	NoLimiter                // the host has no limit, or not the one that it was suspected of
 )
 
 // Heard learns from the answer to a request sent at sent. Then Served or Overloaded is called
@@ -66,14 +69,7 @@ func (o *Overload) Heard(now, sent meter.Instant, r Reply) Verdict {
 		o.suspect = new(suspect)
 	}
 	if o.suspect != nil && !r.Probe {
-		if v := o.suspect.tossed(now, sent, r); v != Open {
-			return v
-		}
-	}
-	switch {
-	case o.suspect == nil:
-	case o.suspect.judge(now, r.Busy):
-		return NoLimiter
+		return o.suspect.tossed(now, sent, r)
 	}
 	return Open
 }
@@ -114,19 +110,8 @@ const seldom = 1.0 / 8
 // Seldom reports, after Overloaded, that the host serves nearly all requests.
 func (o *Overload) Seldom() bool { return o.share < seldom }
 
-// Limits reports, after Overloaded, whether the host probably limits us; then it is
-// suspected from now on. few says that no more than two requests are allowed at a time. young
-// says that the host has served so few requests that it may be a limiter if it refuses all.
-func (o *Overload) Limits(now meter.Instant, few, young bool) bool {
-	switch {
-	case o.suspect.suspected():
-		return o.serves(now)
-	case few && o.limiter(now) && (young || o.suspect.alternates()):
-		o.suspect = o.suspect.begin(now)
-		return true
-	}
-	return false
-}
+// Limits reports whether the host probably limits us, and busy answers are not an outage.
+func (o *Overload) Limits(now meter.Instant) bool { return o.suspect.suspected() && o.serves(now) }
 
 // Suspected reports whether the host is taken for a limiter, but not proved to be one.
 func (o *Overload) Suspected() bool { return o.suspect.suspected() }
@@ -150,15 +135,10 @@ func (o *Overload) Doubtful() bool { return o.run != nil && o.run.longest == 0 }
 // Plausible reports whether a bare answer may be chance, as in [Coin.Plausible].
 func (o *Overload) Plausible() bool { return o.suspect != nil && o.suspect.coin.Plausible() }
 
-// Spares reports whether a bare answer may be a limiter's, by the rule of briefly and spared.
+// Spares reports whether a bare answer may be a limiter's, by the rule of briefly and spared, or
+// because the host limits us, probably or as likely as not.
 func (o *Overload) Spares(now meter.Instant) bool {
-	return o.ServedWithin(now, briefly) && o.vain < spared && (o.suspect == nil || now >= o.suspect.not)
-}
-
-// limiter reports whether a host that says it is overloaded probably limits us: it
-// serves some requests, and refuses most even if few are under way.
-func (o *Overload) limiter(now meter.Instant) bool {
-	return o.share >= 0.5 && o.serves(now) && (o.suspect == nil || now >= o.suspect.not)
+	return o.Limits(now) || o.ServedWithin(now, briefly) && (o.vain < spared || o.vain < leaning && o.suspect.leans()) && (o.suspect == nil || now >= o.suspect.not)
 }
 
 // serves reports whether there was a good answer lately, so that this is no outage: within a
@@ -170,27 +150,30 @@ func (o *Overload) serves(now meter.Instant) bool {
 
 // A suspect is a host that has said that it is overloaded. If its busy answers are likely
 // chance, they do not show how many requests may be under way; if that is sure, the host has no
-// limit at all. Until then it is taken for a limiter if it is often overloaded even with few
-// requests under way. If it is overloaded as often at a lower rate, it is no limiter either.
+// limit at all. It is taken for a limiter from when that explains its answers far better than
+// anything else does until chance or outages explain them better.
 type suspect struct {
-	coin    Coin
-	since   meter.Instant // since when it is taken for a limiter; zero: it is not
-	answers int           // answers that count since then; negative: so many more do not count
-	busy    int           // busy ones among these
-	not     meter.Instant // until then it is known to be no limiter
-	chance  meter.Instant // until then it is known to refuse by chance
+	coin   Coin
+	limits bool          // it is taken for a limiter
+	not    meter.Instant // until then it is known to be no limiter
+	chance meter.Instant // until then it is known to refuse by chance
 }
 
 // random reports whether busy answers are known to be chance.
 func (s *suspect) random(now meter.Instant) bool { return s != nil && now < s.chance }
 
-// alternates reports whether a good answer came after a busy one.
-func (s *suspect) alternates() bool { return s != nil && s.coin.all.good > 0 }
+// leans reports whether the host serves again after it refused, and a limit explains that better
+// than chance and load do.
+func (s *suspect) leans() bool { return s != nil && s.coin.all.good > 0 && s.coin.Leans() }
+
+func (s *suspect) suspected() bool { return s != nil && s.limits }
 
 // tossed learns from an answer to a request sent at sent, and returns what that has made
 // certain. Later answers may still show that busy ones are not chance.
 func (s *suspect) tossed(now, sent meter.Instant, r Reply) Verdict {
-	s.coin.Toss(sent, r.Load, r.Busy)
+	s.coin.Toss(Tossed{r.Busy, sent, now.Sub(sent), r.Load, r.Good})
+	was := s.limits
+	s.limits = s.coin.Timed() || was && !s.coin.Untimed()
 	switch {
 	case s.random(now) && s.coin.Unlikely():
 		s.chance, s.not = 0, 0
@@ -200,36 +183,8 @@ func (s *suspect) tossed(now, sent meter.Instant, r Reply) Verdict {
 	case !s.random(now) && s.coin.Likelier():
 		s.chance = now.Add(Remembered)
 		return Chance
+	case was && !s.limits:
+		return NoLimiter
 	}
 	return Open
-}
-
-func (s *suspect) suspected() bool { return s != nil && s.since != 0 }
-
-// begin returns s, or a new suspect if s is nil, which is taken for a limiter from now on.
-func (s *suspect) begin(now meter.Instant) *suspect {
-	if s == nil {
-		s = new(suspect)
-	}
-	s.since, s.answers, s.busy = now, -16, 0 // 16 answers do not count: they come while the rate is being found
-	return s
-}
-
-// judge counts an answer. It reports whether the host has proved to be no limiter.
-func (s *suspect) judge(now meter.Instant, busy bool) bool {
-	if !s.suspected() {
-		return false
-	}
-	if s.answers++; busy && s.answers > 0 {
-		s.busy++
-	}
-	none := s.busy >= 4 // of 16: a limiter whose rate is known refuses a few in a hundred
-	if s.answers < 16 && !none {
-		return false
-	}
-	s.answers, s.busy = 0, 0
-	if none {
-		s.since, s.not = 0, now.Add(Remembered)
-	}
-	return none
 }

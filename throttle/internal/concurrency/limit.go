@@ -259,9 +259,6 @@ func (f *Limit) Absolve() {
 	f.free = f.stated || f.good >= provenGood
 }
 
-// Few reports whether no more than two are allowed at a time, or will be.
-func (f *Limit) Few() bool { return !f.free && f.limit > 0 && f.limit-f.drain < 3 }
-
 // Crowded learns from a request, sent at sent, that was refused because others were under
 // way: the host serves as many as these at a time.
 func (f *Limit) Crowded(now, sent meter.Instant) {

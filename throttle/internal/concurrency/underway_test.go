@@ -171,8 +171,8 @@ func TestWhatWasNotForLoadIsTakenBack(t *testing.T) {
 		g := f.Start(begin)
 		f.Lost(begin.Add(time.Second), 0)
 		f.End(g)
-		if !f.Cut() || !f.Few() || f.Free() {
-			t.Errorf("cut %t, few %t, free %t", f.Cut(), f.Few(), f.Free())
+		if !f.Cut() || f.Free() {
+			t.Errorf("cut %t, free %t", f.Cut(), f.Free())
 		}
 		if f.Absolve(); f.Cut() || f.Free() != proven {
 			t.Errorf("proven %t: cut %t, free %t", proven, f.Cut(), f.Free())
