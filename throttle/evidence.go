@@ -36,6 +36,7 @@ const forgetRate = attribution.Remembered
 func (e *evidence) sent(now instant) {
 	if now-e.last > instant(forgetRate) {
 		e.forget()
+		e.began, e.good = 0, 0
 	}
 	if e.began == 0 {
 		e.began = now
@@ -46,14 +47,14 @@ func (e *evidence) sent(now instant) {
 	e.peers.drew(1)
 }
 
-// forget makes e as good as new but for what is under way.
+// forget makes e as good as new but for what is under way, and since when the host is known.
 func (e *evidence) forget() {
 	e.Forget()
 	e.anew()
 }
 
-// anew forgets what is measured beside the model.
-func (e *evidence) anew() { e.began, e.good, e.plain, e.vague = 0, 0, false, false }
+// anew forgets what kind of refusals there were.
+func (e *evidence) anew() { e.plain, e.vague = false, false }
 
 // past is what is known of the time since the first request.
 func (e *evidence) past() attribution.Past {
