@@ -77,6 +77,9 @@ func (r *room) toss(t Tossed, outage, load float64) {
 	for i := range r.of {
 		r.of[i].weight = (1-moves)*r.of[i].weight/float32(p) + moves/rates
 	}
+	if !t.Bad && r.all.bad < 1 {
+		outage = max(outage, p) // all are served: that is no evidence of room
+	}
 	for i, q := range [...]float64{one, outage, load} {
 		r.odds[i] = max(-mostSure, min(r.odds[i]+math.Log(q/p), mostSure))
 	}

@@ -98,7 +98,7 @@ func TestWhatHasNoRateIsNoLimiter(t *testing.T) {
 				}
 			}
 			taken := 0
-			for range 500 {
+			for range 5000 {
 				if c.hear(every, c.fails(p)); c.Suspected() {
 					taken++
 				}
