@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 	out := json.NewEncoder(f)
 	for i := range n {
 		c := Draw(set, uint64(seed), first+i)
-		if kind != "" && c.Kind != kind {
+		if kind != "" && c.Kind != kind && c.Dialect.name != kind {
 			continue
 		}
 		for _, who := range Callers() {
