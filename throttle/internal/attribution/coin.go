@@ -131,6 +131,9 @@ type Tossed struct {
 	Good int           // if it is the first that was refused, how many were accepted before
 }
 
+// arrived is about when the request was answered: half way of its trip.
+func (t Tossed) arrived() meter.Instant { return t.Sent.Add(t.Took / 2) }
+
 // Toss learns from an answer.
 func (c *Coin) Toss(t Tossed) {
 	if !t.Bad && c.all.bad == 0 {
@@ -149,7 +152,7 @@ func (c *Coin) Toss(t Tossed) {
 	}
 	switch {
 	case c.all.bad == 0:
-		c.room.begin(t.Sent, t.Good)
+		c.room.begin(t)
 	case c.bad:
 		c.room.toss(t, max(p[0], likely(down, t.Bad)), p[1])
 	default:

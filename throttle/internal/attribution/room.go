@@ -17,7 +17,7 @@ import (
 type room struct {
 	of   [rates]space
 	all  coinTally     // the last answers
-	sent meter.Instant // the last request, in the order in which they were sent
+	at   meter.Instant // when the last request arrived, about: half way of its trip
 	odds [3]float64    // for chance, for outages and for load: natural logarithms
 }
 
@@ -43,13 +43,13 @@ const (
 	onTheWay = .25
 )
 
-// begin notes the first refusal, of a request sent at sent, after so many good answers. It is no
+// begin notes the first refusal, which came after t.Good answers. It is no
 // evidence: that it comes after so many is about as likely by chance as with a limit of any size.
-func (r *room) begin(sent meter.Instant, good int) {
+func (r *room) begin(t Tossed) {
 	for i := range r.of {
 		r.of[i] = space{0, 1, 1. / rates}
 	}
-	r.all, r.sent = coinTally{float32(min(good, lastly)), 1}, sent
+	r.all, r.at = coinTally{float32(min(t.Good, lastly)), 1}, t.arrived()
 }
 
 // toss learns from a later answer, to which outages and load give these probabilities.
@@ -59,8 +59,9 @@ func (r *room) toss(t Tossed, outage, load float64) {
 	}
 	one := likely((float64(r.all.bad)+failing)/(float64(r.all.good+r.all.bad)+1+failing), t.Bad)
 	r.all.count(t.Bad)
-	p, since := 0., max(0, t.Sent.Sub(r.sent).Seconds())
-	r.sent = max(r.sent, t.Sent)
+	at := t.arrived()
+	p, since := 0., max(0, at.Sub(r.at).Seconds())
+	r.at = max(r.at, at)
 	rate := leastRate
 	for i := range r.of {
 		x := &r.of[i]

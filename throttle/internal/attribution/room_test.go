@@ -25,7 +25,7 @@ func calledHost(seed uint64) *called {
 func (c *called) hear(every time.Duration, serves func(at time.Duration) bool) attribution.Verdict {
 	c.now = c.now.Add(time.Duration(float64(every) * c.r.ExpFloat64()))
 	took := time.Duration(c.r.IntN(int(10 * time.Millisecond)))
-	bad := !serves(time.Duration(c.now - zero))
+	bad := !serves(time.Duration(c.now-zero) + took/2)
 	v := c.Heard(c.now.Add(took), c.now, attribution.Reply{Busy: bad, Bare: bad, Load: attribution.LoadOf(1 + c.r.IntN(4)), Good: c.good})
 	if bad {
 		c.Overloaded(c.now, true)
