@@ -210,3 +210,56 @@ func TestShortOutageIsNoLimit(t *testing.T) {
 		})
 	}
 }
+
+// TestASecondOutageOpensTheCircuitAsSoon: a host that says only 503 while it is down, and a few times
+// by chance otherwise, is no limiter in its second outage either: the circuit opens within seconds.
+func TestASecondOutageOpensTheCircuitAsSoon(t *testing.T) {
+	const begins = time.Minute
+	for _, chance := range []float64{0, .05} {
+		for _, down := range []time.Duration{6 * time.Second, 30 * time.Second} {
+			for _, up := range []time.Duration{30 * time.Second, 3 * time.Minute} {
+				for _, rate := range []float64{10, 100} {
+					synctest.Test(t, func(t *testing.T) {
+						dice := rand.New(rand.NewPCG(uint64(rate), uint64(up)))
+						start := time.Now()
+						again := begins + down + up
+						var mu sync.Mutex
+						opened := time.Duration(0)
+						rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+							time.Sleep(20 * time.Millisecond)
+							mu.Lock()
+							defer mu.Unlock()
+							at := time.Since(start)
+							if at >= begins && at < begins+down || at >= again || dice.Float64() < chance {
+								return testnet.Answer(r, 503, nil, nil), nil
+							}
+							return stub(r)
+						}), weir.Config{Breaker: breaker.Config{OnStateChange: func(c breaker.Change) {
+							mu.Lock()
+							defer mu.Unlock()
+							if at := time.Since(start); c.To == breaker.Open && at >= again && opened == 0 {
+								opened = at - again
+							}
+						}}}))(t)
+						var calls sync.WaitGroup
+						for time.Since(start) < again+6*time.Second {
+							calls.Go(func() {
+								if resp, err := rt.RoundTrip(get(t, "http://h/")); err == nil {
+									resp.Body.Close()
+								}
+							})
+							mu.Lock()
+							gap := time.Duration(dice.ExpFloat64() / rate * float64(time.Second))
+							mu.Unlock()
+							time.Sleep(gap)
+						}
+						calls.Wait()
+						if opened == 0 || opened > 5*time.Second {
+							t.Errorf("fails %v, down %v, up %v, %v/s: opened after %v", chance, down, up, rate, opened)
+						}
+					})
+				}
+			}
+		}
+	}
+}

@@ -63,12 +63,6 @@ const (
 	// 400 answers half of such hosts had not reached a hundred to one. With less than 2,
 	// buckets are taken for chance.
 	ofTwo = 2.3
-	// down is the least probability that a host which has failed is down, and fails again, and one
-	// less down the least that it is up again, however it was before: outages are seldom alike.
-	down = .9
-	// someOutage is the logarithm of odds of three to one, which are enough against outages: after
-	// a few answers of a slow limiter the odds are no better, and more of its calls were lost.
-	someOutage = 1
 	// enough is more answers than come while a limit is being found. In that time requests
 	// are sent when the limit may just have room, and are refused as if at random. With
 	// 64, the calls of one in four hosts that allow ten requests at a time were lost.
@@ -131,7 +125,8 @@ type Tossed struct {
 	Good int           // if it is the first that was refused, how many were accepted before
 }
 
-// arrived is about when the request was answered: half way of its trip.
+// arrived is about when the host decided: half way of the trip. Answers overtake one another, so
+// the order in which requests were sent is not that in which the host saw them.
 func (t Tossed) arrived() meter.Instant { return t.Sent.Add(t.Took / 2) }
 
 // Toss learns from an answer.
@@ -150,13 +145,10 @@ func (c *Coin) Toss(t Tossed) {
 		c.odds[i] = max(-mostSure, min(c.odds[i]+math.Log(one/p[i]), mostSure))
 		k.count(t.Bad)
 	}
-	switch {
-	case c.all.bad == 0:
+	if c.all.bad == 0 {
 		c.room.begin(t)
-	case c.bad:
-		c.room.toss(t, max(p[0], likely(down, t.Bad)), p[1])
-	default:
-		c.room.toss(t, p[0], p[1])
+	} else {
+		c.room.toss(t, p[1])
 	}
 	c.all.count(t.Bad)
 	if c.bad = t.Bad; c.all.good+c.all.bad > recalled {
@@ -167,18 +159,18 @@ func (c *Coin) Toss(t Tossed) {
 	}
 }
 
-// Timed reports whether room that comes back with time is likelier than chance and load, ten to
-// one, and than outages. While all are refused, that is not sure: the host may have gone down.
+// Timed reports whether room that comes back with time is ten times likelier than anything else.
+// While all are refused, that is not sure: the host may have gone down.
 func (c *Coin) Timed() bool {
-	return !c.bad && max(c.room.odds[0], c.room.odds[2]) < -ofTwo && c.room.odds[1] < -someOutage
+	return !c.bad && max(c.room.odds[0], c.room.odds[1]) < -ofTwo
 }
 
-// Leans reports whether room is likelier than chance and load.
-func (c *Coin) Leans() bool { return max(c.room.odds[0], c.room.odds[2]) < 0 }
+// Leans reports whether room is likelier than anything else.
+func (c *Coin) Leans() bool { return max(c.room.odds[0], c.room.odds[1]) < 0 }
 
-// Untimed reports whether chance or outages are likelier. Load does not count: while requests are
+// Untimed reports whether chance and outages are likelier. Load does not count: while requests are
 // sent as room comes back, only those that are too early are under way with others.
-func (c *Coin) Untimed() bool { return max(c.room.odds[0], c.room.odds[1]) > 0 }
+func (c *Coin) Untimed() bool { return c.room.odds[0] > 0 }
 
 // Likelier reports whether chance is likelier than every other explanation, beyond doubt.
 func (c *Coin) Likelier() bool {
