@@ -52,7 +52,7 @@ type Config struct {
 	Pace bool
 
 	// PeekBody is how many bytes of a body may be read for hints, of an answer that
-	// is throttled or may be GraphQL's. The caller still gets them. Zero: 4 KiB;
+	// is, or may be, throttled (a 400 is, if it has AWS's code), or may be GraphQL's. The caller still gets them. Zero: 4 KiB;
 	// negative: none.
 	PeekBody int64
 

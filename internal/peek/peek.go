@@ -19,7 +19,7 @@ const For = 100 * time.Millisecond
 // Tells reports whether the body of resp may say why a request was refused.
 func Tells(resp *http.Response) bool {
 	switch resp.StatusCode {
-	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
 		return Readable(resp)
 	}
 	return false

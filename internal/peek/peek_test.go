@@ -20,6 +20,8 @@ func TestBodiesThatTell(t *testing.T) {
 		{403, "text/plain", "", -1, true},
 		{503, "text/html", "", -1, true},
 		{529, "application/json", "", -1, true},
+		{400, "application/x-amz-json-1.1", "", -1, true},
+		{404, "application/json", "", -1, false},
 		{200, "application/json", "", -1, false},
 		{500, "application/json", "", -1, false},
 		{429, "", "", -1, false},

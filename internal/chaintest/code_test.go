@@ -1,0 +1,69 @@
+package chaintest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// posts sends so many POSTs to rt at once and returns how many were not served.
+func posts(t *testing.T, rt http.RoundTripper, n int) int64 {
+	var lost atomic.Int64
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			r := must(http.NewRequest("POST", "http://h/", strings.NewReader("x")))(t)
+			resp, err := rt.RoundTrip(r)
+			if err != nil || resp.StatusCode != 200 {
+				lost.Add(1)
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+		})
+	}
+	wg.Wait()
+	return lost.Load()
+}
+
+// TestWhatACodeRefusesForQuotaIsRepeated: AWS refuses for a rate with a 400 whose body names a
+// code. Such a request was not executed, so it is repeated whatever its method.
+func TestWhatACodeRefusesForQuotaIsRepeated(t *testing.T) {
+	for _, test := range []struct {
+		status     int
+		kind, body string
+	}{
+		{400, "application/x-amz-json-1.1", `{"__type":"ThrottlingException","message":"Rate exceeded"}`},
+		{400, "application/x-amz-json-1.0", `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"m"}`},
+	} {
+		t.Run(fmt.Sprint(test.status, test.body), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				limit := windowed{kind: "first", size: 20, per: time.Second}
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					time.Sleep(roundTrip)
+					mu.Lock()
+					ok := limit.draw(time.Now())
+					mu.Unlock()
+					time.Sleep(roundTrip)
+					if ok {
+						return testnet.Answer(r, 200, nil, nil), nil
+					}
+					return testnet.Answer(r, test.status, http.Header{"Content-Type": {test.kind}}, testnet.NewBody(test.body)), nil
+				}), weir.Config{}))(t)
+				if lost := posts(t, rt, 100); lost > 0 {
+					t.Errorf("%d of 100 POSTs were lost, want none", lost)
+				}
+			})
+		})
+	}
+}
+
