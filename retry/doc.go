@@ -30,6 +30,8 @@
 //	the caller left; refused by a layer of ours    never       never
 //	anything else                                  never       never
 //
+// A 503 whose code names a quota (S3's SlowDown) is one of those that mean 429.
+//
 // If a server says not to retry (X-Should-Retry and its like), the request is not
 // retried. If it says to retry, requests that may be processed twice are retried.
 // A request is retried only if its body can be sent again: if it has none, has

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -177,12 +178,20 @@ func ofAnswer(resp *http.Response, tr *trip.Trip) (Outcome, headers.Signal) {
 		said = &trip.Said{Signal: headers.Parse(resp, time.Now())}
 	}
 	switch {
-	case said.Ruled && said.Throttled, o == Answered && (said.Throttled || tr.Throttled):
+	case said.Ruled && said.Throttled, o == Answered && (said.Throttled || tr.Throttled), o == Unavailable && coded(said):
 		o = Throttled
 	case said.Ruled && o == Throttled:
 		o = Answered
 	}
 	return o, said.Signal
+}
+
+// coded reports whether a code in a 503 names a quota, as S3's SlowDown does. Then the request
+// was not executed. A 503 that only states that nothing is left may be the end of the last
+// request of a window.
+func coded(said *trip.Said) bool {
+	return said.Throttled && said.Kind == headers.Quota && !said.Guess &&
+		!slices.ContainsFunc(said.Limits, func(l headers.Limit) bool { return l.Remaining.Known && l.Remaining.Value == 0 })
 }
 
 // done reports that the caller does not want an answer any more.

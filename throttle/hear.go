@@ -21,7 +21,7 @@ func (p *attempt) Hear(resp *http.Response) *trip.Said {
 		return nil
 	}
 	s, ruled := p.read(resp, graphQL)
-	return &trip.Said{Signal: s, Ruled: ruled}
+	return &trip.Said{Signal: s, Ruled: ruled, Guess: p.permit.guessed}
 }
 
 // graphQL reports whether the request was one of GraphQL, as far as that matters for
@@ -60,7 +60,7 @@ func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	} else if t.answers.Speaks(resp, graphQL) {
 		s, ruled := p.read(resp, graphQL)
 		if resp.StatusCode >= 400 || s.Throttled || ruled { // else no other layer asks
-			p.tr.Keep(resp, &trip.Said{Signal: s, Ruled: ruled})
+			p.tr.Keep(resp, &trip.Said{Signal: s, Ruled: ruled, Guess: p.permit.guessed})
 		}
 		said = &s
 	}

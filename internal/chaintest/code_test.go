@@ -34,8 +34,8 @@ func posts(t *testing.T, rt http.RoundTripper, n int) int64 {
 	return lost.Load()
 }
 
-// TestWhatACodeRefusesForQuotaIsRepeated: AWS refuses for a rate with a 400 whose body names a
-// code. Such a request was not executed, so it is repeated whatever its method.
+// TestWhatACodeRefusesForQuotaIsRepeated: AWS refuses for a rate with a 400 or a 503 whose body
+// names a code. Such a request was not executed, so it is repeated whatever its method.
 func TestWhatACodeRefusesForQuotaIsRepeated(t *testing.T) {
 	for _, test := range []struct {
 		status     int
@@ -43,6 +43,8 @@ func TestWhatACodeRefusesForQuotaIsRepeated(t *testing.T) {
 	}{
 		{400, "application/x-amz-json-1.1", `{"__type":"ThrottlingException","message":"Rate exceeded"}`},
 		{400, "application/x-amz-json-1.0", `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"m"}`},
+		{503, "text/xml;charset=UTF-8", `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>m</Message></Error></Errors></Response>`},
+		{503, "application/xml", slowDown},
 	} {
 		t.Run(fmt.Sprint(test.status, test.body), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,3 +69,27 @@ func TestWhatACodeRefusesForQuotaIsRepeated(t *testing.T) {
 	}
 }
 
+// TestA503ThatNamesNoCodeIsNoProof: a POST may have been executed if its 503 says no more, or
+// states only that nothing is left, as it does if the last request of a window has failed.
+func TestA503ThatNamesNoCodeIsNoProof(t *testing.T) {
+	for _, header := range []http.Header{
+		nil,
+		{"Content-Type": {"application/json"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1"}},
+		{"Retry-After": {"1"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const calls = 30
+			var sent atomic.Int64
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(roundTrip)
+				if sent.Add(1) <= calls/2 {
+					return testnet.Answer(r, 200, nil, nil), nil
+				}
+				return testnet.Answer(r, 503, header.Clone(), nil), nil
+			}), weir.Config{}))(t)
+			if posts(t, rt, calls); sent.Load() > calls {
+				t.Errorf("%v: %d POSTs were sent for %d calls", header, sent.Load(), calls)
+			}
+		})
+	}
+}

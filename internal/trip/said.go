@@ -12,6 +12,7 @@ import (
 type Said struct {
 	headers.Signal
 	Ruled bool // the user decided whether it was throttled, whatever its status is
+	Guess bool // that it was throttled is a guess: it is a 503 that says no more
 
 	of *http.Response // the answer
 }
