@@ -1,6 +1,8 @@
 package stated
 
 import (
+	"math"
+
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
@@ -53,11 +55,13 @@ func (q *Limit) learn(now meter.Instant, a *Answer) {
 }
 
 // Passed notes that n requests are under way which did not draw on q, because it was not known
-// that it applies to them. units is what one of them may cost. Units under way of requests
-// that did draw on q count for these n, too, as q may not have been obeyed in between.
+// that it applies to them. units is what one of them may cost. If q was not obeyed in between,
+// some of the n did draw on q: as many as the units under way make, which are counted already.
 func (q *Limit) Passed(n int, units float64) {
-	q.passed += n
-	q.early += max(0, float64(n)*units-q.out)
+	if more := float64(n)*units - q.out; more > 0 {
+		q.early += more
+		q.passed += int(math.Ceil(more / units)) // not n: those that drew do not come, and their part would stay for ever
+	}
 }
 
 // Came notes that a request ended which did not draw on q. Its cost need not be known: an

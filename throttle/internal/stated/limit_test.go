@@ -1,6 +1,7 @@
 package stated
 
 import (
+	"hash/maphash"
 	"testing"
 	"time"
 
@@ -63,10 +64,46 @@ func TestQuotaWaits(t *testing.T) {
 		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
 		{"no reset, a window known: its part for a unit", heardQuota(0, 10, 0, 20*sec, nil), 0, 1, 2 * sec},
 		{"and then one asks", heardQuota(0, 10, 0, 0, nil), sec, 1, 0},
+		{"perhaps of another limit: until the reset at most", heardQuota(1, 10, 30*sec, 0, func(q *Limit) { q.out, q.Sharing = 1, unsure() }), 0, 1, 30 * sec},
+		{"and without a reset until an answer", heardQuota(1, 10, 0, 0, func(q *Limit) { q.out, q.Sharing = 1, unsure() }), 0, 1, meter.Unknown},
 		{"stale", heardQuota(0, 10, 0, 0, nil), attribution.StaleAfter + 1, 1, 0},
 	} {
 		if got := test.q.wait(hourIn.Add(test.at), test.cost); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// unsure is of a limit that was stated to requests to two paths.
+func unsure() (s attribution.Sharing) {
+	seed := maphash.MakeSeed()
+	for _, path := range []string{"/a", "/b"} {
+		s.Answered(attribution.WhereOf(seed, "GET", path), 5, 1, 0)
+	}
+	return s
+}
+
+// Once all requests are over that were under way when a limit began to bind, nothing is held
+// back for them, also if the limit was not obeyed for a while and some of them had drawn on it.
+func TestNothingIsHeldForRequestsThatAreOver(t *testing.T) {
+	for drew := range 12 {
+		q := heardQuota(1, 10, 30*sec, 0, nil)
+		for range drew {
+			q.Take(hourIn, 1, true)
+		}
+		q.Unbind()
+		q.Passed(12, 1)
+		if got := q.flying(); got != 12 {
+			t.Errorf("%d of 12 drew: %v under way, want 12", drew, got)
+		}
+		for range drew {
+			q.Answered(hourIn, 1, 0, hourIn)
+		}
+		for range 12 - drew {
+			q.Came()
+		}
+		if got := q.flying(); got != 0 {
+			t.Errorf("%d of 12 drew, and all are over: %v under way", drew, got)
 		}
 	}
 }

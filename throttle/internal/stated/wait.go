@@ -74,7 +74,7 @@ func (q *Limit) lacking(now meter.Instant, cost, lack float64) time.Duration {
 			return meter.Unknown
 		}
 		return 0 // it may need less than others did, so one request at a time is sent
-	case q.left >= cost && q.Sharing.Unsure() && q.out+q.early > 0:
+	case q.left >= cost && q.Sharing.Unsure() && q.out+q.early > 0 && !q.reset.Known:
 		return meter.Unknown // requests under way may draw on another limit
 	case q.reset.Known:
 		return q.watch(now, min(q.until().Sub(now), q.trailed(now, cost)))
