@@ -155,3 +155,41 @@ func TestARaisedLimitOnRequestsAtATimeIsUsed(t *testing.T) {
 	t.Logf("%.3f used, %.4f refusals a success", used/draws, refusals/draws)
 	testnet.Judge(t, used >= .75*draws && refusals <= .03*draws, "%.3f of the raised limits was used with %.4f refusals a success; want .75 or more, and .03 or fewer", used/draws, refusals/draws)
 }
+
+// TestANamedLimitOnRequestsAtATimeIsFoundAtOnce: a server that says of a refusal that too many
+// requests are under way, and of good answers how many a minute are left (Xero), refuses hardly
+// more than came together at first.
+func TestANamedLimitOnRequestsAtATimeIsFoundAtOnce(t *testing.T) {
+	const calls = 200
+	for _, callers := range []int{10, 40} {
+		for _, limit := range []int{3, 5, 8} {
+			synctest.Test(t, func(t *testing.T) {
+				dice := rand.New(rand.NewPCG(uint64(callers), uint64(limit)))
+				s := &slots{limit: limit, status: 429, trip: 80 * time.Millisecond, work: func() time.Duration {
+					return time.Duration(200+dice.IntN(400)) * time.Millisecond
+				}}
+				left := 3000
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					resp, err := s.RoundTrip(r)
+					if err != nil {
+						return nil, err
+					}
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					if resp.StatusCode == 429 {
+						resp.Header.Set("X-Rate-Limit-Problem", "concurrent")
+					} else {
+						left--
+						resp.Header.Set("X-MinLimit-Remaining", fmt.Sprint(left))
+					}
+					return resp, nil
+				}), weir.Config{}))(t)
+				lost := lostOf(t, rt, calls, callers)
+				t.Logf("%d callers of %d at a time: %d of %d calls lost, %d refused", callers, limit, lost, calls, s.refused)
+				if lost > 0 || s.refused > 2*callers+20 {
+					t.Errorf("%d callers of %d at a time: %d of %d calls lost, %d refused; want none, and at most %d", callers, limit, lost, calls, s.refused, 2*callers+20)
+				}
+			})
+		}
+	}
+}

@@ -266,6 +266,8 @@ func (f *Limit) Crowded(now, sent meter.Instant) {
 	if again && f.beside > 0 {
 		if f.beside--; f.beside == 0 { // all of them were refused: the host served none
 			f.crowd, f.ceiling = 0, 0
+		} else if f.heard > 0 {
+			f.narrow(float64(f.beside)) // the host serves no more than those that are not refused
 		}
 	}
 	if again && f.heard > 0 {
@@ -281,6 +283,14 @@ func (f *Limit) Crowded(now, sent meter.Instant) {
 	if !early { // else it may have been a rate: the next answers will tell
 		f.beside = int(f.now) - 1
 		f.crowd, f.ceiling, f.atIt = now, float64(n), 0
+	}
+}
+
+// narrow lowers the limit, what it is to be cut to, and the ceiling to n.
+func (f *Limit) narrow(n float64) {
+	if n < f.limit {
+		f.drain = max(0, n-(f.limit-f.drain))
+		f.limit, f.ease, f.ceiling = n, min(f.ease, n), min(f.ceiling, n)
 	}
 }
 

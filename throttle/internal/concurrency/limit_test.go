@@ -155,6 +155,34 @@ func TestCrowdedHosts(t *testing.T) {
 	}
 }
 
+// Each refusal of those that were under way together tells that the host serves one less, until
+// one of them is answered well. So a burst is refused once, and not each time by one less.
+func TestABurstTellsHowManyAHostServes(t *testing.T) {
+	for _, test := range []struct{ refused, want int }{{1, 39}, {2, 38}, {35, 5}, {39, 1}} {
+		f := Limit{free: true, underway: underway{heard: 8}}
+		sent, now := hourIn.Add(0), hourIn.Add(100*time.Millisecond)
+		gens := make([]uint32, 40)
+		for i := range gens {
+			gens[i] = f.Start(sent)
+		}
+		for i := range test.refused {
+			f.Crowded(now, sent)
+			f.End(gens[i])
+		}
+		if f.Allowed() != test.want || f.ceiling != float64(test.want) {
+			t.Errorf("%d of 40 were refused: %d allowed, ceiling %v, want %d", test.refused, f.Allowed(), f.ceiling, test.want)
+		}
+		f.Answered(now, 400*time.Millisecond)
+		if f.Crowded(now, sent); f.Allowed() != test.want {
+			t.Errorf("%d of 40 were refused, and one more after one was served: %d allowed, want %d", test.refused, f.Allowed(), test.want)
+		}
+	}
+	cut := Limit{limit: 10, drain: 3, underway: underway{now: 10, heard: 8, ease: 7}, losses: &losses{cut: hourIn.Add(0), beside: 3}}
+	if cut.Crowded(hourIn.Add(2), hourIn.Add(-1)); cut.limit != 2 || cut.drain != 0 || cut.ease != 2 {
+		t.Errorf("below what it is to be cut to: %+v", cut)
+	}
+}
+
 // If all that were under way when a host seemed to be crowded are refused, it served
 // none of them, so it is not known how many it serves. If one is answered well, it is.
 func TestAHostThatServesNoneIsNotCrowded(t *testing.T) {
