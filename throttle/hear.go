@@ -65,7 +65,7 @@ func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 		said = &s
 	}
 	if said != nil {
-		p.tr.Throttled = said.Throttled || resp.StatusCode == http.StatusServiceUnavailable && said.RetryAfter.Known
+		p.tr.Throttled = said.Throttled && !answer.Futile(said) || resp.StatusCode == http.StatusServiceUnavailable && said.RetryAfter.Known
 	}
 	bare := resp.Body == nil || resp.Body == http.NoBody
 	news, holds := p.heard(t.domains.Read(), resp.StatusCode, said, bare)

@@ -197,6 +197,9 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)
 	}
+	if answer.Futile(s) {
+		return news
+	}
 	short := l.lacked(now, g, s)
 	switch {
 	case short != nil && !s.RetryAfter.Known: // when there is enough, is known: nobody has to pause

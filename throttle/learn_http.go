@@ -184,7 +184,7 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 		return p.good(now, k, s)
 	}
 	object := k.object(now, p.r)
-	away := s.Throttled || !p.tr.Probe && answer.Away(status, s)
+	away := s.Throttled && !answer.Futile(s) || !p.tr.Probe && answer.Away(status, s)
 	if away {
 		if p.solo() == nil {
 			p.more().solo = newSolo(k, k.learner.terms.words.alone)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
@@ -171,7 +172,7 @@ func (k *endpoint) told(now instant, g ticket, s *headers.Signal) {
 	if !l.terms.pausesOnly && len(s.Limits) > 0 {
 		l.hear(now, &g, s, s.Throttled)
 	}
-	if s.Throttled {
+	if s.Throttled && !answer.Futile(s) {
 		l.refuse(now, &g, s, false)
 	}
 }

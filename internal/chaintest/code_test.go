@@ -93,3 +93,35 @@ func TestA503ThatNamesNoCodeIsNoProof(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatNoWaitHelpsHoldsUpNobody: a refusal because there is no allowance at all (OpenAI's
+// insufficient_quota, a quota of the day) is returned at once, and tells nothing of others: they
+// may be to another model, or another project.
+func TestWhatNoWaitHelpsHoldsUpNobody(t *testing.T) {
+	const spent = `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`
+	synctest.Test(t, func(t *testing.T) {
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(roundTrip)
+			if r.Header.Get("Model") == "" {
+				return testnet.Answer(r, 200, nil, nil), nil
+			}
+			return testnet.Answer(r, 429, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(spent)), nil
+		}), weir.Config{}))(t)
+		start := time.Now()
+		for i := range 100 {
+			r, want := get(t, "http://h/"), 200
+			if i%5 == 0 {
+				r.Header.Set("Model", "large")
+				want = 429
+			}
+			resp := must(rt.RoundTrip(r))(t)
+			if resp.StatusCode != want {
+				t.Errorf("call %d: %d, want %d", i, resp.StatusCode, want)
+			}
+			resp.Body.Close()
+		}
+		if took := time.Since(start); took > 100*roundTrip+time.Second {
+			t.Errorf("100 calls took %v, want %v", took, 100*roundTrip)
+		}
+	})
+}

@@ -85,6 +85,13 @@ func Overload(status int, s *headers.Signal) bool {
 	return status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || s.Throttled && s.Kind == headers.Overload
 }
 
+// Futile reports whether an answer refuses what no wait helps: there is no allowance, or none
+// until a bill is paid or a day ends, and it does not say when to come back. It tells nothing of
+// other requests, which may be to another model or project.
+func Futile(s *headers.Signal) bool {
+	return s.Throttled && s.Kind == headers.NoAllowance && !s.RetryAfter.Known
+}
+
 // Away reports whether an answer says that the host has too much to do, and for how long to
 // stay away.
 func Away(status int, s *headers.Signal) bool { return Overload(status, s) && s.RetryAfter.Known }
