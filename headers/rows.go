@@ -100,6 +100,7 @@ var hostRows = [...]hostRow{
 	{host: "atlassian.net", name: "tenant-app-quota", unit: "points"},
 	{host: "api.github.com", means: Boundary},
 	{host: "gitlab.com", means: Boundary},
+	{host: "api.anthropic.com", means: Full},
 	{host: "api.openai.com", means: Full},
 	{host: "api.twitch.tv", means: Full},
 	{host: "api.hetzner.cloud", means: Full},
