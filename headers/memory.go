@@ -85,10 +85,11 @@ func (m *Memory) Parse(resp *http.Response, now time.Time) Signal {
 type layout struct {
 	host   string
 	slots  []slot
-	key    int  // the slot in which layouts are most likely to differ; -1: none
-	named  bool // host is a name, as it stands in a URL
-	dated  bool // some reset is an instant: the answer has to have a date
-	names  []known
+	key    int       // the slot in which layouts are most likely to differ; -1: none
+	named  bool      // host is a name, as it stands in a URL
+	dated  bool      // some reset is an instant: the answer has to have a date
+	names  []known   // of all headers that are known
+	asides []string  // those of no interest
 	byLen  [64]uint8 // of the first of names of such a length, modulo 64, one more; 0: none
 	day    string    // how the Date of the first such answer began; "": it was written in another way
 	starts time.Time

@@ -38,16 +38,14 @@ func (t *text) keep(s string) {
 
 // recall reads resp, if it has the layout f; else it returns nil.
 func (f *layout) recall(resp *http.Response) *Recalled {
-	var values [maxSlots]string
-	date, ok := f.collect(&values, resp.Header)
-	if !ok || !f.from(resp) {
+	if !f.from(resp) {
 		return nil
 	}
 	r := f.spare.Swap(nil)
 	if r == nil {
 		r = &Recalled{Signal: Signal{ShouldRetry: f.advice, Limits: slices.Clone(f.limits)}, of: f}
 	}
-	if !r.read(date, &values) {
+	if !r.read(resp.Header) {
 		r.Done()
 		return nil
 	}
@@ -63,40 +61,23 @@ func (f *layout) from(resp *http.Response) bool {
 }
 
 // read takes over the numbers of an answer. It reports false if the answer is not of r's
-// layout; then what is read of it does no harm, as the next answer replaces it.
-func (r *Recalled) read(date string, values *[maxSlots]string) bool {
+// layout, which has just these headers of interest, with one line each, and is not out of a
+// cache; then what is read of it does no harm, as the next answer replaces it.
+func (r *Recalled) read(h http.Header) bool {
 	f := r.of
-	if f.dated && !r.date.is(date) {
-		now, ok := f.clock(date)
-		if !ok {
-			return false
-		}
-		r.now = now
-		r.date.keep(date)
-		for i := range f.slots {
-			r.was[i].n = 0
-		}
+	left := len(h) - len(f.slots) // names of h that are not looked at yet
+	dates, there := h["Date"]
+	if there {
+		left--
+	}
+	if f.dated && !r.at(dates) {
+		return false
 	}
 	for i := range f.slots {
-		x, s := &f.slots[i], values[i]
-		switch x.figure.role {
-		case roleNone:
-			if len(x.items) > 0 && !x.readItems(r.Limits, s) || len(x.items) == 0 && s != x.value {
-				return false
-			}
-		case roleReset:
-			if r.was[i].is(s) {
-				continue
-			}
-			r.was[i].n = 0
-			if !x.figure.readReset(r.Limits, s, r.now) {
-				return false
-			}
-			r.was[i].keep(s)
-		default:
-			if !x.figure.read(r.Limits, s) {
-				return false
-			}
+		x := &f.slots[i]
+		lines := h[x.name]
+		if len(lines) != 1 || !r.fill(x, &r.was[i], lines[0]) {
+			return false
 		}
 	}
 	for _, d := range f.sums {
@@ -106,7 +87,46 @@ func (r *Recalled) read(date string, values *[maxSlots]string) bool {
 			l.Quota = some(l.Used.Value + l.Remaining.Value)
 		}
 	}
-	return true
+	return f.ignores(h, left)
+}
+
+// at sets the time of an answer, by its Date.
+func (r *Recalled) at(dates []string) bool {
+	date := ""
+	if len(dates) > 0 {
+		date = dates[0]
+	}
+	if r.date.is(date) {
+		return true
+	}
+	now, ok := r.of.clock(date)
+	if ok {
+		r.now = now
+		r.date.keep(date)
+		for i := range r.of.slots {
+			r.was[i].n = 0
+		}
+	}
+	return ok
+}
+
+// fill takes over the value s of the slot x. was is its last one, if it is a reset.
+func (r *Recalled) fill(x *slot, was *text, s string) bool {
+	switch x.figure.role {
+	case roleNone:
+		return len(x.items) == 0 && s == x.value || len(x.items) > 0 && x.readItems(r.Limits, s)
+	case roleReset:
+		if was.is(s) {
+			return true
+		}
+		was.n = 0
+		if !x.figure.readReset(r.Limits, s, r.now) {
+			return false
+		}
+		was.keep(s)
+		return true
+	}
+	return x.figure.read(r.Limits, s)
 }
 
 // known is a name that answers of a layout have.
@@ -129,6 +149,9 @@ func (f *layout) know(name string, as int8) {
 	at := &f.byLen[len(name)&63]
 	f.names = append(f.names, known{name: name, as: as, next: *at})
 	*at = uint8(len(f.names))
+	if as == asAside {
+		f.asides = append(f.asides, name)
+	}
 }
 
 // as is what name stands for.
@@ -143,38 +166,34 @@ func (f *layout) as(name string) int8 {
 	return asStrange
 }
 
-// collect puts the values of the slots in their places. ok is false if h has not
-// just these headers of interest, with one line each, or is out of a cache.
-func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, ok bool) {
-	for i := range f.slots {
-		lines := h[f.slots[i].name]
-		if len(lines) != 1 {
-			return "", false
+// ignores reports whether the names of h that stand for no slot are of no interest. Of these,
+// left are not looked at yet.
+func (f *layout) ignores(h http.Header, left int) bool {
+	if lines, there := h[mediaType]; there {
+		if left--; isGraphQL(lines) {
+			return false
 		}
-		values[i] = lines[0]
 	}
-	left := len(h) - len(f.slots)                              // names of h that are not found yet
-	missing := len(f.names) - len(f.slots) - left              // as many are not there, if all of h are known
-	for i := len(f.names) - 1; left > 0 && missing >= 0; i-- { // from the end, so that Age comes last, which hardly any answer has
-		k := &f.names[i]
-		if k.as >= 0 {
-			continue
-		}
-		lines, there := h[k.name]
-		if !there {
+	missing := len(f.asides) + 1 - left // of these and Age as many are not there, if all of h are known
+	for i := 0; left > 0 && missing >= 0 && i < len(f.asides); i++ {
+		if _, there := h[f.asides[i]]; there {
+			left--
+		} else {
 			missing--
-			continue
-		}
-		if left--; k.as != asAside && !look(k.as, lines, &date) {
-			return "", false
 		}
 	}
-	return date, left == 0 || f.walk(h, &date)
+	return left == 0 || left == 1 && fresh(h) || f.walk(h)
 }
 
-// walk is the rest of collect if some names of h are not known, which is rare: to look for each
+// fresh reports whether h has an Age, as is rare, that says it is not out of a cache.
+func fresh(h http.Header) bool {
+	lines := h["Age"]
+	return len(lines) > 0 && lines[0] == "0"
+}
+
+// walk is the rest of ignores if some names of h are not known, which is rare: to look for each
 // in h takes less time than to walk through h and find out what each is.
-func (f *layout) walk(h http.Header, date *string) bool {
+func (f *layout) walk(h http.Header) bool {
 	for name, lines := range h {
 		as := f.as(name)
 		if as == asStrange {
@@ -183,23 +202,9 @@ func (f *layout) walk(h http.Header, date *string) bool {
 			}
 			as = asideAs(name)
 		}
-		if as < asAside && !look(as, lines, date) {
+		if len(lines) > 0 && (as == asMedia && isGraphQL(lines) || as == asAge && lines[0] != "0") {
 			return false
 		}
-	}
-	return true
-}
-
-// look takes in a header that is no slot's. It reports false if it is not as it has to be.
-func look(as int8, lines []string, date *string) bool {
-	switch {
-	case len(lines) == 0:
-	case as == asDate:
-		*date = lines[0]
-	case as == asMedia:
-		return !isGraphQL(lines)
-	case as == asAge:
-		return lines[0] == "0"
 	}
 	return true
 }
