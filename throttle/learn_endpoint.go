@@ -69,6 +69,9 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	k := g.endpoint
 	q = k.again(limit, said)
 	again := q != nil
+	if again && !refused && l.expects(now, g, q, limit) {
+		return q, false
+	}
 	if !again {
 		if q = l.meant(limit, k, said); q == nil {
 			return nil, false

@@ -30,12 +30,7 @@ func (q *Limit) Weigh(now meter.Instant, a *Answer) (obeyed bool) {
 
 // Hear learns from an answer.
 func (q *Limit) Hear(now meter.Instant, a *Answer) {
-	own := a.Cost
-	if !a.Drew {
-		own = 0
-	}
-	q.judged(now, a.Sent, a.Limit, a.Cost, own, a.Refused)
-	if !q.follows(now, a) {
+	if flows := q.judged(now, a); !q.continues(now, a) || !q.follows(now, a, flows) {
 		q.learn(now, a)
 	}
 }

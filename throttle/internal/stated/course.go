@@ -22,20 +22,23 @@ func (q *Limit) ample(now meter.Instant, n float64) bool {
 	return q.left-q.out-q.early-n >= 1 && q.goesOn(now) && q.counted && q.trail == nil && !q.terms.Fleet && !q.terms.Pace && !q.testing()
 }
 
-// follows learns from an answer as learn does, if it is about the window that goes on, and says
-// nothing new but how much is left and the reset. Otherwise it reports false and has learned
-// nothing.
-func (q *Limit) follows(now meter.Instant, a *Answer) bool {
+// continues reports that an answer is about the window that goes on, and says nothing new but how
+// much is left and the reset.
+func (q *Limit) continues(now meter.Instant, a *Answer) bool {
 	l := a.Limit
-	if a.Refused || !l.Remaining.Known || !l.Reset.Known || l.Reset.Value <= 0 || l.Refill.Known || l.ResetMeans != q.means ||
-		l.Quota.Known && l.Quota != q.size || l.Window.Known && l.Window.Value != q.window ||
-		q.heard == 0 || !q.goesOn(now) || a.Sent < q.rolled || q.quiet.is || q.terms.Fleet ||
-		q.trail != nil || q.window > 0 && q.window <= shortWindow {
-		return false
-	}
+	return !a.Refused && l.Remaining.Known && l.Reset.Known && l.Reset.Value > 0 && !l.Refill.Known && l.ResetMeans == q.means &&
+		(!l.Quota.Known || l.Quota == q.size) && (!l.Window.Known || l.Window.Value == q.window) &&
+		q.heard != 0 && q.goesOn(now) && a.Sent >= q.rolled && !q.quiet.is && !q.terms.Fleet &&
+		q.trail == nil && (q.window <= 0 || q.window > shortWindow)
+}
+
+// follows learns from an answer that continues as learn does, if that takes little. Otherwise it
+// reports false and has learned nothing. flows is what q.flows reports.
+func (q *Limit) follows(now meter.Instant, a *Answer, flows bool) bool {
+	l := a.Limit
 	left, reset := l.Remaining.Value, now.Add(min(l.Reset.Value, MostWindow)+q.slack)
 	switch {
-	case q.flows():
+	case flows:
 		q.fills(l)
 		q.flow(now, left, a.Sent >= q.basis, false)
 		q.reset.Value = reset
@@ -46,5 +49,22 @@ func (q *Limit) follows(now meter.Instant, a *Answer) bool {
 		q.within(now, a.Sent, left, a.Cost, false, reset, true)
 	}
 	q.heard = now
+	return true
+}
+
+// Expects is Weigh and Hear of an answer that continues, if nothing is in doubt about q: its
+// request drew on q and was not to ask, q is obeyed, and it holds nobody up. Otherwise it reports
+// false and has learned nothing.
+func (q *Limit) Expects(now meter.Instant, a *Answer) bool {
+	left := a.Limit.Remaining.Value
+	if a.Asked || !a.Drew || left < 1 || q.ignored || !q.exact() || q.waited() || !q.continues(now, a) {
+		return false
+	}
+	if _, ok := q.belief.Adds(now, left, a.Cost); !ok {
+		return false
+	}
+	if flows := q.judged(now, a); q.judge.Kind() == refill.Counter || !q.follows(now, a, flows) {
+		q.learn(now, a)
+	}
 	return true
 }

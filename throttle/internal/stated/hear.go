@@ -234,33 +234,42 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 	q.ignored = !q.belief.Weigh(now, w)
 }
 
-// judged finds out of what kind q is, before anything else is learned from an answer. own is
-// how many of the units under way belong to the request of the answer.
-func (q *Limit) judged(now, sent meter.Instant, l *headers.Limit, cost, own float64, refused bool) {
+// judged finds out of what kind q is, before anything else is learned from an answer. It reports
+// what q.flows does then.
+func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
+	was, l := q.flows(), a.Limit
 	left, ok := Remaining(l)
 	if !ok || !q.exact() || q.shared.tally != nil {
-		return
+		return was
 	}
-	a := refill.Answer{
-		Sent: sent, Heard: now, Left: left, Cost: cost, Refused: refused, Open: max(0, q.out+q.early-own),
+	own := a.Cost // how many of the units under way belong to the request of the answer
+	if !a.Drew {
+		own = 0
+	}
+	said := refill.Answer{
+		Sent: a.Sent, Heard: now, Left: left, Cost: a.Cost, Refused: a.Refused, Open: max(0, q.out+q.early-own),
 		Size: q.sizeOr(0), Rate: q.refill, Per: q.window,
 	}
 	if l.Quota.Known {
-		a.Size = l.Quota.Value
+		said.Size = l.Quota.Value
 	}
-	if a.Rate == 0 && a.Size > 0 && q.window > 0 {
-		a.Rate = a.Size / q.window.Seconds()
+	if said.Rate == 0 && said.Size > 0 && q.window > 0 {
+		said.Rate = said.Size / q.window.Seconds()
 	}
 	if l.Reset.Known {
-		a.Reset, a.Doubt = now.Add(min(l.Reset.Value, MostWindow)), Coarse+now.Sub(sent)
+		said.Reset, said.Doubt = now.Add(min(l.Reset.Value, MostWindow)), Coarse+now.Sub(a.Sent)
 	}
 	if q.trail != nil {
-		a.Log, a.Logged = q.logged(now, sent, own), true
+		said.Log, said.Logged = q.logged(now, a.Sent, own), true
 	}
-	was := q.flows()
-	if q.judge.Heard(&a); q.flows() != was {
+	kind := q.judge.Kind()
+	if q.judge.Heard(&said); q.judge.Kind() == kind && kind != refill.Counter {
+		return was
+	}
+	if flows = q.flows(); flows != was {
 		q.left, q.basis = left, now
 	}
+	return flows
 }
 
 func (q *Limit) sizeOr(otherwise float64) float64 {
