@@ -23,7 +23,6 @@ type Limiter struct {
 	limits  limits
 	rules   *rules
 	keys    *table.Table[kept]
-	near    atomic.Pointer[nearKey] // nil: no key was used yet
 	lane    func(context.Context) string
 	onWait  func(Wait)
 	fleet   *fleet.Fleet // nil without a Store

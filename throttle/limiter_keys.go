@@ -23,14 +23,6 @@ type subject struct {
 	over  bool           // shared by keys of one rule for which there was no room
 }
 
-// nearKey is a key that is found without a hash: the first one, until it is found that it was
-// dropped. Many Limiters have no other. It does not change, and has the key, too, so that calls
-// of other keys do not read what calls of this one write.
-type nearKey struct {
-	key   string
-	entry *table.Entry[kept]
-}
-
 // lock takes the lock of s's domain. That is its own until s is taken together
 // with other keys: then they share one. What keys without room share is in the
 // shared domain.
@@ -49,11 +41,8 @@ func (l *Limiter) lock(key string) (*queue.Domain, *subject) {
 // meet is lock for one who can do with a small key: then it is locked, and there is
 // no subject. Of keys for which there is no room there is only that.
 func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
-	near := l.near.Load()
-	var entry *table.Entry[kept]
-	if near != nil && near.key == key {
-		entry = near.entry
-	} else {
+	entry := l.keys.Near(key)
+	if entry == nil {
 		entry = l.keys.Glance(key)
 	}
 	if entry != nil {
@@ -65,9 +54,6 @@ func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
 		k.unlock(e)
 	}
 	entry, k, e, s := l.find(key)
-	if (near == nil || near.key == key) && !entry.Overflow {
-		l.near.CompareAndSwap(near, &nearKey{entry.Key, entry})
-	}
 	entry.Release() // whoever wants to drop it takes the lock first, to ask whether it is idle
 	return k, e, s
 }

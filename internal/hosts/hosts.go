@@ -53,19 +53,9 @@ type Entry = table.Entry[Host]
 type Table struct {
 	*table.Table[Host]
 	Epoch time.Time // the instant that Arrive counts from; it does not change
-	near  [8]atomic.Pointer[nearby]
-	_     [56]byte // keeps order, which waiting requests write, off the cache lines that all calls read
+	_     [56]byte  // keeps order, which waiting requests write, off the cache lines that all calls read
 	order atomic.Uint64
 	_     [56]byte
-}
-
-// nearby is a record that is found without a hash of its name: a program calls few hosts as a
-// rule. It has a place in Table.near by the length of its name, which the first such host gets, and
-// keeps until it is found that its record was dropped. It does not change, and has the name, too, so that calls to
-// other hosts do not read what calls to this one write.
-type nearby struct {
-	host string
-	e    *Entry
 }
 
 // New returns a table of at most size records.
@@ -80,31 +70,17 @@ func fresh(key string) Host {
 // Of returns the record of the host that r goes to, held as by Acquire: the caller
 // releases it. If the URL spells the host as the table does, Key is not computed.
 func (t *Table) Of(r *http.Request) *Entry {
-	if r.URL == nil {
-		return t.Acquire(Key(r), time.Time{})
-	}
-	host := r.URL.Host
-	near := &t.near[len(host)%len(t.near)]
-	n := near.Load()
-	if n != nil && n.host == host {
-		if n.e.Hold() {
-			return n.e
+	if r.URL != nil {
+		e := t.Near(r.URL.Host)
+		if e == nil || !e.Hold() {
+			e = t.Seen(r.URL.Host)
 		}
-		n = nil // it was dropped
-	}
-	return t.search(r, near, n == nil)
-}
-
-// search is Of for a record that is not nearby. If free, it may become that.
-func (t *Table) search(r *http.Request, near *atomic.Pointer[nearby], free bool) *Entry {
-	if e := t.Seen(r.URL.Host); e != nil {
-		if e.Value.plain {
-			if free {
-				near.Store(&nearby{e.Key, e})
+		if e != nil {
+			if e.Value.plain {
+				return e
 			}
-			return e
+			e.Release()
 		}
-		e.Release()
 	}
 	return t.Acquire(Key(r), time.Time{})
 }

@@ -165,38 +165,6 @@ func TestOfFindsNoneDropped(t *testing.T) {
 	}
 }
 
-// TestOfTellsHostsOfOneLengthApart: one of them is nearby. Another takes its place when it was
-// dropped.
-func TestOfTellsHostsOfOneLengthApart(t *testing.T) {
-	tab := New(2)
-	of := func(host string) *Entry {
-		e := tab.Of(&http.Request{URL: &url.URL{Scheme: "http", Host: host}})
-		e.Release()
-		return e
-	}
-	near := &tab.near[1]
-	for range 3 {
-		for _, host := range []string{"a", "b"} {
-			if e := of(host); e.Key != host {
-				t.Errorf("%s: the record is that of %q", host, e.Key)
-			}
-		}
-	}
-	a := near.Load()
-	if a == nil || a.host != "a" {
-		t.Fatalf("nearby is %+v, want a", a)
-	}
-	for i := range 100 { // others take a's place in the table
-		of("c" + strings.Repeat("c", i%5+1))
-	}
-	if e := of("a"); e == a.e && e.Holders() < 0 {
-		t.Error("a record that was dropped is in use")
-	}
-	if n := testing.AllocsPerRun(100, func() { of("a") }); n > 1 { // of the request
-		t.Errorf("%v allocations", n)
-	}
-}
-
 // Calls to one host write to no cache line that calls to another one read.
 func TestHostsShareNoCacheLine(t *testing.T) {
 	const line = 64

@@ -49,6 +49,7 @@ type Table[V any] struct {
 	size     int64        // most entries
 	entries  atomic.Int64 // the number of entries in all shards
 	shards   []shard[V]
+	near     [8]atomic.Pointer[near[V]] // by the length of the key
 	overflow Entry[V]
 	met      [strangers / 64]atomic.Uint64 // hashes of keys sent to overflow since it was last idle
 	met1     atomic.Bool                   // any bit of met is set
@@ -145,21 +146,6 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 func (t *Table[V]) hash(key string) uint64 { return maphash.String(t.seed, key) }
 
 func (t *Table[V]) shardOf(h uint64) *shard[V] { return &t.shards[h&uint64(len(t.shards)-1)] }
-
-// Seen is Acquire for a key that has an entry; it returns nil if there is none.
-func (t *Table[V]) Seen(key string) *Entry[V] {
-	h := t.hash(key)
-	if e := t.shardOf(h).index.Load().find(h, key); e != nil && e.Hold() {
-		return e
-	}
-	return nil
-}
-
-// Glance is Seen for callers that do not hold the entry: they call Visit and not Release.
-func (t *Table[V]) Glance(key string) *Entry[V] {
-	h := t.hash(key)
-	return t.shardOf(h).index.Load().find(h, key)
-}
 
 // Visit reports whether e, which the caller does not hold, is still in its table. The
 // caller has a lock that the table's idle function needs for e. So e is not dropped
