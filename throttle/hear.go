@@ -49,14 +49,14 @@ func (p *attempt) read(resp *http.Response, graphQL bool) (s headers.Signal, rul
 // It reports whether places in flight are held until the body's end.
 func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	var said *headers.Signal
+	var recalled *headers.Recalled // nil: it was read anew
 	p.tr.Throttled = false
 	known := p.tr.Heard(resp)
 	graphQL := known == nil && !p.permit.plain && p.graphQL(resp)
 	if known != nil {
 		said = &known.Signal
-	} else if r := t.answers.Recall(&p.record.memory, resp, graphQL); r != nil {
-		defer r.Done()
-		said = &r.Signal
+	} else if recalled = t.answers.Recall(&p.record.memory, resp, graphQL); recalled != nil {
+		said = &recalled.Signal
 	} else if t.answers.Speaks(resp, graphQL) {
 		s, ruled := p.read(resp, graphQL)
 		if resp.StatusCode >= 400 || s.Throttled || ruled { // else no other layer asks
@@ -71,6 +71,9 @@ func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	news, holds := p.heard(t.domains.Read(), resp.StatusCode, said, bare)
 	if t.fleet != nil && said != nil {
 		p.tellFleet(said)
+	}
+	if recalled != nil {
+		recalled.Done() // a panic before costs the next answer an allocation
 	}
 	if news != nil {
 		t.config.OnLearn(*news)

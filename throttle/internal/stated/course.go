@@ -19,7 +19,7 @@ func (q *Limit) goesOn(now meter.Instant) bool {
 // ample reports that so many units are left that n may go now, so wait is zero and has
 // changed nothing. What comes back by itself does not even have to be computed.
 func (q *Limit) ample(now meter.Instant, n float64) bool {
-	return q.left-q.out-q.early-n >= 1 && q.goesOn(now) && q.counted && q.trail == nil && !q.terms.Fleet && !q.terms.Pace && !q.testing()
+	return q.left-q.out-q.early-n >= 1 && q.goesOn(now) && q.counted && q.trail == nil && !q.terms.Fleet && !q.terms.Pace && (q.windows == 0 || !q.testing())
 }
 
 // continues reports that an answer is about the window that goes on, and says nothing new but how
