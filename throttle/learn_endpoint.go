@@ -69,9 +69,6 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	k := g.endpoint
 	q = k.again(limit, said)
 	again := q != nil
-	if again && !refused && l.expects(now, g, q, limit) {
-		return q, false
-	}
 	if !again {
 		if q = l.meant(limit, k, said); q == nil {
 			return nil, false
@@ -104,14 +101,16 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	if !guessed {
 		a.Cost = units
 	}
-	if !q.Weigh(now, &a) {
-		l.release(q)
-		news = false
-	} else if !again {
-		l.bind(q, k, units)
-	}
 	q.compare(limit, refused)
-	q.Hear(now, &a)
+	if !again || !q.Expects(now, &a) {
+		if !q.Weigh(now, &a) {
+			l.release(q)
+			news = false
+		} else if !again {
+			l.bind(q, k, units)
+		}
+		q.Hear(now, &a)
+	}
 	l.sort(q, g, limit, units, refused)
 	if l.divided() && (!refused || stated.Exhausted(limit)) {
 		l.doubt(now, q, roomy, refused)

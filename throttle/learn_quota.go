@@ -57,24 +57,6 @@ func (q *quota) costs(c Cost) (units float64, counted, guessed bool) {
 	return units, said, !said
 }
 
-// expects is the rest of hearLimit, if a good answer to a request like the last one says of q what
-// was expected, as nearly all do: what q is, and whom it binds, stays. Otherwise it reports false
-// and has learned nothing.
-func (l *learner) expects(now instant, g *ticket, q *quota, limit *headers.Limit) bool {
-	units, counted, guessed := q.costs(g.cost)
-	if !counted || guessed || !q.Sharing.Again(g.where) || l.divided() || l.mute(q) {
-		return false
-	}
-	mark, drew := g.mark(q.account)
-	a := stated.Answer{Sent: g.sent, Limit: limit, Cost: units, Drew: drew, Asked: mark&markAsks != 0, Booked: g.booked}
-	if !q.Expects(now, &a) {
-		return false
-	}
-	q.compare(limit, false)
-	l.sort(q, g, limit, units, false)
-	return true
-}
-
 // lacked is the limit for whose sake alone the request of g was refused, which needs more
 // than was left; nil: none. From then on it is known what the request needs.
 func (l *learner) lacked(now instant, g *ticket, s *headers.Signal) *quota {

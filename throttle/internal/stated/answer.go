@@ -104,15 +104,19 @@ func (q *Limit) MayAsk(now meter.Instant, w attribution.Where, n float64) bool {
 // if w had a limit of its own. sent is when the request was sent. d is the Depth that tells
 // the requests of the two limits apart.
 func (q *Limit) Apart(sent meter.Instant, w attribution.Where, l *headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
+	other, over := l.Quota.Known && q.size.Known && l.Quota.Value != q.size.Value, !refused && q.Over(sent)
+	if !other && !over {
+		return 0, false // as nearly always, and found out sooner than who is strange
+	}
 	d, strange := q.Sharing.Strange(w)
 	if !strange {
 		return 0, false
 	}
-	if d == attribution.ByStem && l.Quota.Known && q.size.Known && l.Quota.Value != q.size.Value {
+	if d == attribution.ByStem && other {
 		return d, true
 	}
 	left, ok := Remaining(l)
-	return d, ok && !refused && q.Over(sent) && left+cost >= max(1, q.sizeOr(2)/2)
+	return d, ok && over && left+cost >= max(1, q.sizeOr(2)/2)
 }
 
 // Over reports whether the server would have refused a request that was sent at sent because

@@ -53,14 +53,17 @@ func (q *Limit) follows(now meter.Instant, a *Answer, flows bool) bool {
 }
 
 // Expects is Weigh and Hear of an answer that continues, if nothing is in doubt about q: its
-// request drew on q and was not to ask, q is obeyed, and it holds nobody up. Otherwise it reports
-// false and has learned nothing.
+// request was not to ask, q is obeyed, and it holds nobody up. Otherwise it reports false and has
+// learned nothing.
 func (q *Limit) Expects(now meter.Instant, a *Answer) bool {
-	left := a.Limit.Remaining.Value
-	if a.Asked || !a.Drew || left < 1 || q.ignored || !q.exact() || q.waited() || !q.continues(now, a) {
+	left, cost := a.Limit.Remaining.Value, a.Cost
+	if a.Asked || left < 1 || q.ignored || q.waited() || !q.continues(now, a) {
 		return false
 	}
-	if _, ok := q.belief.Adds(now, left, a.Cost); !ok {
+	if !q.exact() {
+		cost = 1 // as for weigh
+	}
+	if _, ok := q.belief.Adds(now, left, cost); !ok {
 		return false
 	}
 	if flows := q.judged(now, a); q.judge.Kind() == refill.Counter || !q.follows(now, a, flows) {
