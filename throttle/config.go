@@ -52,8 +52,8 @@ type Config struct {
 	Pace bool
 
 	// PeekBody is how many bytes of a body may be read for hints, of an answer that
-	// is, or may be, throttled (a 400 is, if it has AWS's code), or may be GraphQL's. The caller still gets them. Zero: 4 KiB;
-	// negative: none.
+	// may refuse the request (a 400 does, with AWS's code) or may be GraphQL's. The
+	// caller still gets them. Zero: 4 KiB; negative: none.
 	PeekBody int64
 
 	DisableLearning bool        // learns no limits and no rates; pauses that servers ask for stay
