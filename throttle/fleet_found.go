@@ -35,8 +35,9 @@ type peers struct {
 	sent, vain, waiting *fleet.Tally // units, refusals, milliseconds
 	members             int
 	maxPause            time.Duration
-	cooldown            **cooldown.Cooldown // of who draws on the evidence
-	ask                 func()              // asks the Store what others did
+	cooldown            **cooldown.Cooldown      // of who draws on the evidence
+	waits               *fleet.Tally             // how often processes asked that had no room
+	ask                 func(waits *fleet.Tally) // asks the Store what others did, and counts that if waits is not nil
 
 	open  int64   // own units that were granted here, and are on their way to the Store
 	met   bool    // the Store has said how many there were before
@@ -77,7 +78,8 @@ func (p *attempt) newPeers(e *evidence, whose string) *peers {
 	}
 	id := caller.Digest(whose)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
-	o.ask = p.asks(p.record.shared(o.tallies()...), &f.account, o.hear)
+	o.waits = o.sent.Questions()
+	o.ask = p.asks(p.record.shared(append(o.tallies(), o.waits)...), &f.account, o.hear)
 	return o
 }
 
@@ -226,7 +228,7 @@ func (o *peers) at(now, at instant) instant {
 	}
 	if at > now {
 		o.lead.Lacks(now, o.alone)
-		return o.asks(now, at)
+		return o.asks(now, at, o.waits)
 	}
 	room := o.of.Room(now)
 	if o.members == 0 || room == learn.Unlimited {
@@ -238,8 +240,14 @@ func (o *peers) at(now, at instant) instant {
 		span = time.Duration(k * float64(o.of.regain()))
 	}
 	share := float64(room) / k
+	others, _ := o.sent.Others()
+	asked, _ := o.waits.Others()
 	ahead := o.lead.Ahead(o.sent, k, max(x.Units, x.Burst, float64(room))) + 1 - share
-	return now.Add(o.lead.Wait(now, ahead, max(1, share), fleet.Turn(span, fleet.AskPause(o.members)), o.units))
+	wait := o.lead.Wait(now, ahead, max(1, share), fleet.Turn(span, o.members), others+asked)
+	if wait <= 0 {
+		return now
+	}
+	return o.asks(now, now.Add(wait), nil)
 }
 
 // turns is the limit that is drawn from in turns: the one that was found or, while none is
@@ -252,11 +260,11 @@ func (e *evidence) turns() learn.Limit {
 }
 
 // asks asks the Store what others did, if it is time to, while requests wait until at, and
-// returns when to see to it again. A fleet of the largest size asks a hundred times a
-// second in all, a process ten times; and sooner where a refusal may be heard of. So
-// all have much the same log: without that, those that wait learn late what others sent,
-// and take it for sent lately.
-func (o *peers) asks(now, at instant) instant {
+// returns when to see to it again. waits is nil if they only let others go first. A fleet of the
+// largest size asks a hundred times a second in all, a process ten times; and sooner where a
+// refusal may be heard of. So all have much the same log: without that, those that wait learn
+// late what others sent, and take it for sent lately.
+func (o *peers) asks(now, at instant, waits *fleet.Tally) instant {
 	if !o.of.Believes() {
 		return at
 	}
@@ -264,7 +272,7 @@ func (o *peers) asks(now, at instant) instant {
 	next := max(min(o.asked.Add(pause), o.of.Lands()), o.asked.Add(pause/2))
 	if next <= now {
 		o.asked, next = now, now.Add(pause/2)
-		o.ask()
+		o.ask(waits)
 	}
 	return min(at, next)
 }

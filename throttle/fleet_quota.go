@@ -68,7 +68,7 @@ func (p *attempt) watchCounts(s *headers.Signal) {
 // markOf is the mark of q's count.
 func (p *attempt) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
 	f, key := p.record.t.fleet, p.record.shared()
-	return q.Mark(t, func(t, mark *fleet.Tally, to int64) { f.Raise(key.ID, t, mark, to) }, func(marks ...*fleet.Tally) func() {
+	return q.Mark(t, func(t, mark *fleet.Tally, to int64) { f.Raise(key.ID, t, mark, to) }, func(marks ...*fleet.Tally) func(waits *fleet.Tally) {
 		key.Tallies = append([]*fleet.Tally{t}, marks...)
 		return p.asks(key, q.account, func(instant) {})
 	})
@@ -76,10 +76,10 @@ func (p *attempt) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
 
 // asks returns what asks the Store about key, and lets then and those that wait for a
 // see to it.
-func (p *attempt) asks(key fleet.Key, a *queue.Account, then func(now instant)) func() {
+func (p *attempt) asks(key fleet.Key, a *queue.Account, then func(now instant)) func(waits *fleet.Tally) {
 	f, r := p.record.t.fleet, p.record
-	return func() {
-		f.Ask(key, func() {
+	return func(waits *fleet.Tally) {
+		f.Ask(key, waits, func() {
 			d := r.lock()
 			defer d.Unlock()
 			now := d.Now()

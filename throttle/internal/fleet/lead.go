@@ -34,8 +34,8 @@ type Lead struct {
 	lead   float64       // units that this process drew beyond an equal part
 	count  int64         // the tally's count up to which lead was computed
 	held   meter.Instant // since when it waits for a turn; zero: it does not
-	others int64         // units that others had drawn then
-	quiet  int           // turns in a row in which others drew nothing
+	others int64         // what Wait was told of others then
+	quiet  int           // turns in a row in which that stayed the same
 	leave  float64       // by how much it may be ahead without a wait, until Lacks
 	short  meter.Instant // when there was last too little; zero: never
 }
@@ -59,9 +59,10 @@ func (l *Lead) Ahead(t *Tally, k, size float64) float64 {
 
 // Wait is how long this process has to wait until others had their turn. ahead is by how many
 // units it would be ahead beyond its share of what is left. The wait is longer the larger
-// ahead is, and after it the process may take another share. Each time that the others drew
-// nothing meanwhile, the next wait is half as long. turn is how long a [Turn] is,
-// and others is how many units the other processes have drawn in all.
+// ahead is, and after it the process may take another share. Each time that the others neither
+// drew nor waited for more meanwhile, the next wait is half as long. turn is how long a [Turn] is.
+// others is how many units the other processes have drawn in all, and how often they have asked
+// while they had too little.
 func (l *Lead) Wait(now meter.Instant, ahead, share float64, turn time.Duration, others int64) time.Duration {
 	if ahead-l.leave < rounded {
 		return 0
@@ -102,10 +103,9 @@ func AskPause(members int) time.Duration {
 	return max(100*time.Millisecond, time.Duration(members)*10*time.Millisecond)
 }
 
-// Turn is how long a turn is of a limit with that window. Where processes hear of one another by
-// asking, least is [AskPause], so that a turn lasts until the others have asked: in shorter turns
-// these seem to need nothing, and a process that takes the limit for a fast bucket draws all that
-// there is. Elsewhere least is zero.
-func Turn(window, least time.Duration) time.Duration {
-	return min(max(window/turnPart, least), mostTurn)
+// Turn is how long a turn is of a limit with that window, in a fleet of that many members. It
+// lasts at least until those that wait have asked: in shorter turns these seem to need nothing,
+// and a process that takes the limit for a fast bucket draws all that there is.
+func Turn(window time.Duration, members int) time.Duration {
+	return min(max(window/turnPart, AskPause(members)), mostTurn)
 }

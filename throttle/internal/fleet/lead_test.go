@@ -82,7 +82,7 @@ func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
 func TestTurnsLastUntilOthersHaveAsked(t *testing.T) {
 	for _, members := range []int{2, 16, 40} {
 		var l Lead
-		if got, want := l.Wait(meter.Instant(time.Hour), 1, 1, Turn(time.Millisecond, AskPause(members)), 0), AskPause(members); got < want {
+		if got, want := l.Wait(meter.Instant(time.Hour), 1, 1, Turn(time.Millisecond, members), 0), AskPause(members); got < want {
 			t.Errorf("a turn for %d members lasts %v, want %v", members, got, want)
 		}
 	}

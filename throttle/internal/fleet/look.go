@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -97,15 +98,22 @@ func (f *Fleet) ask(keys []Key) {
 }
 
 // Ask asks the store how much key has left, and calls then on the call's goroutine when that is
-// known. It does not wait.
-func (f *Fleet) Ask(key Key, then func()) {
+// known. It does not wait. waits is one of key's tallies, of which a unit is booked, so that
+// the other processes hear that requests wait here; nil: nothing is booked.
+func (f *Fleet) Ask(key Key, waits *Tally, then func()) {
 	now := time.Now()
 	if !f.guard.allows(now) {
 		return
 	}
 	f.start(func(ctx context.Context) {
 		q := newQueue(f, []Key{key}) // nobody waits in it
-		if _, err := q.book(ctx, q.booking(now), now); err == nil {
+		b := q.booking(now)
+		if waits != nil {
+			units := make([]int64, len(q.units))
+			units[slices.Index(q.units, waits.unit)] = 1
+			setCosts(&b, units, units)
+		}
+		if _, err := q.book(ctx, b, now); err == nil {
 			then()
 		}
 	})

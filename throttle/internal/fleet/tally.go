@@ -50,6 +50,10 @@ func NewTally(id, unit string) *Tally { return &Tally{id: tallyMark + id, unit: 
 // [Fleet.Raise].
 func (t *Tally) Mark(what string) *Tally { return NewTally(what+t.id, "mark") }
 
+// Questions returns a new tally that counts how often processes asked while requests waited
+// because t's limit had too little left. See [Fleet.Ask].
+func (t *Tally) Questions() *Tally { return NewTally("q"+t.id, "questions") }
+
 // Bound sets how far the count may go in what this process books from now on.
 func (t *Tally) Bound(most int64) {
 	t.mu.Lock()

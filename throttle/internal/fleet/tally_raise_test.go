@@ -87,7 +87,7 @@ func TestANumberThatOneProcessTells(t *testing.T) {
 		if n, known := numbers[1].Number(); known {
 			t.Errorf("%d is known before the store was asked", n)
 		}
-		other.Ask(Key{ID: "k", Tallies: numbers[1:]}, func() {})
+		other.Ask(Key{ID: "k", Tallies: numbers[1:]}, nil, func() {})
 		time.Sleep(time.Second)
 		if n, known := numbers[1].Number(); n != 20000 || !known {
 			t.Errorf("another process knows %d, %v; want 20000", n, known)

@@ -165,7 +165,7 @@ func TestTalliesKnowOthers(t *testing.T) {
 		}
 		others := func(i int, want int64) {
 			t.Helper()
-			fs[i].Ask(keys[i][0], func() {})
+			fs[i].Ask(keys[i][0], nil, func() {})
 			time.Sleep(time.Second)
 			if n, known := tallies[i].Others(); !known || n != want {
 				t.Errorf("process %d: others have %d, %v, want %d", i, n, known, want)
@@ -193,6 +193,32 @@ func TestTalliesKnowOthers(t *testing.T) {
 		time.Sleep(time.Second)
 		others(0, 16)
 		others(1, 3)
+	})
+}
+
+// Processes hear how often others asked because they had too little, and of no other questions.
+func TestQuestionsOfThoseThatWaitAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		fs, asked := [2]*Fleet{}, [2]*Tally{}
+		ask := func(i int, waits *Tally) {
+			fs[i].Ask(Key{ID: "k", Tallies: asked[i : i+1]}, waits, func() {})
+			time.Sleep(time.Second)
+		}
+		for i := range fs {
+			fs[i] = testFleet(t, s, Config{Members: 2})
+			_, count := tallied(Unbounded)
+			asked[i] = count.Questions()
+		}
+		for range 3 {
+			ask(0, asked[0])
+			ask(0, nil)
+			ask(1, asked[1])
+		}
+		ask(1, nil)
+		if n, known := asked[1].Others(); n != 3 || !known {
+			t.Errorf("the other process asked %d times while it waited (%v), want 3", n, known)
+		}
 	})
 }
 

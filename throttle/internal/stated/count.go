@@ -262,5 +262,14 @@ func (q *Limit) turn(now meter.Instant, cost, level float64) time.Duration {
 		level = q.sizeOr(level) + k/2 // its part, rounded up, as it is not known what others draw
 	}
 	others, _ := s.tally.Others()
-	return s.lead.Wait(now, s.lead.Ahead(s.tally, k, q.sizeOr(0))+cost-level/k, max(1, level/k), fleet.Turn(s.span, 0), others)
+	ahead := s.lead.Ahead(s.tally, k, q.sizeOr(0)) + cost - level/k
+	if s.marks.waits != nil {
+		asked, _ := s.marks.waits.Others()
+		others += asked
+	}
+	d := s.lead.Wait(now, ahead, max(1, level/k), fleet.Turn(s.span, q.terms.Members), others)
+	if d <= 0 {
+		return 0
+	}
+	return q.watch(now, d, nil)
 }

@@ -35,26 +35,28 @@ const spanStep = 16
 
 // marks is what a limit knows of its mark.
 type marks struct {
-	tally *fleet.Tally   // the mark, as a tally; nil: there is none yet
-	taken int64          // what the mark was when left was learned
-	raise func(to int64) // raises the mark in the Store
-	spans *fleet.Tally   // the mark that says how long a window lasts, in milliseconds
-	span  func(ms int64) // raises that
-	ask   func()         // asks the Store for the count and the marks
-	asked meter.Instant  // when ask was last called
+	tally *fleet.Tally             // the mark, as a tally; nil: there is none yet
+	taken int64                    // what the mark was when left was learned
+	raise func(to int64)           // raises the mark in the Store
+	spans *fleet.Tally             // the mark that says how long a window lasts, in milliseconds
+	span  func(ms int64)           // raises that
+	waits *fleet.Tally             // how often processes asked that waited because too little was left
+	ask   func(waits *fleet.Tally) // asks the Store for the count, the marks, and and counts that
+	asked meter.Instant            // when ask was last called
 }
 
 // Mark returns the mark of q's tally t, and makes it if there is none. raise is called to
 // raise a mark in the Store, which says how far the count of t may go or, if t is nil, something
 // else. asks returns a function that asks the Store for the count and the marks.
-func (q *Limit) Mark(t *fleet.Tally, raise func(t, mark *fleet.Tally, to int64), asks func(marks ...*fleet.Tally) func()) *fleet.Tally {
+func (q *Limit) Mark(t *fleet.Tally, raise func(t, mark *fleet.Tally, to int64), asks func(marks ...*fleet.Tally) func(waits *fleet.Tally)) *fleet.Tally {
 	m := &q.shared.marks
 	if m.tally == nil {
 		mark, spans := t.Mark("m"), t.Mark("p")
 		m.tally, m.spans = mark, spans
 		m.raise = func(to int64) { raise(t, mark, to) }
 		m.span = func(ms int64) { raise(nil, spans, ms) }
-		m.ask = asks(mark, spans)
+		m.waits = t.Questions()
+		m.ask = asks(mark, spans, m.waits)
 	}
 	return m.tally
 }
@@ -117,8 +119,9 @@ func (q *Limit) learns(now meter.Instant) {
 }
 
 // watch asks the Store for the count and the mark, if it is time to, while requests wait for d.
-// It returns for how long to wait until watch is called again.
-func (q *Limit) watch(now meter.Instant, d time.Duration) time.Duration {
+// It returns for how long to wait until watch is called again. waits is where the Store counts
+// that; nil: it does not, because they wait for others, and not for what is lacking.
+func (q *Limit) watch(now meter.Instant, d time.Duration, waits *fleet.Tally) time.Duration {
 	s := &q.shared
 	if s.marks.tally == nil || s.alone || q.terms.Members == 0 || !q.waited() {
 		return d
@@ -127,7 +130,7 @@ func (q *Limit) watch(now meter.Instant, d time.Duration) time.Duration {
 	next := s.marks.asked.Add(pause)
 	if next <= now {
 		s.marks.asked, next = now, now.Add(pause)
-		s.marks.ask()
+		s.marks.ask(waits)
 	}
 	return min(d, next.Sub(now))
 }

@@ -77,7 +77,7 @@ func (q *Limit) lacking(now meter.Instant, cost, lack float64) time.Duration {
 	case q.left >= cost && q.Sharing.Unsure() && q.out+q.early > 0 && !q.reset.Known:
 		return meter.Unknown // requests under way may draw on another limit
 	case q.reset.Known:
-		return q.watch(now, min(q.until().Sub(now), q.trailed(now, cost)))
+		return q.watch(now, min(q.until().Sub(now), q.trailed(now, cost)), q.shared.marks.waits)
 	}
 	if d := q.trailed(now, cost); d != meter.Unknown {
 		return d
