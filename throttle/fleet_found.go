@@ -49,6 +49,7 @@ type peers struct {
 	calls int64   // of others, to learn together how many requests at a time the host bears
 	asked instant // when the Store was asked last
 	lead  fleet.Lead
+	bad   int64 // own refusals that the others were told of
 
 	alone  bool           // the last request went without the Store
 	owed   float64        // units that the others may send before this process may again, then
@@ -119,6 +120,12 @@ func (o *peers) booked(now instant, g *fleet.Grant) {
 	}
 	o.open--
 	o.hear(now)
+	switch {
+	case g == nil:
+		o.lead.Drew(-1)
+	case o.open == 0 && !g.Alone():
+		o.lead.Counted()
+	}
 	switch alone := g.Alone(); {
 	case alone && !o.alone && o.members > 0:
 		o.alone, o.owed = true, math.Floor(o.jitter()*float64(o.members)) // so that not all go first
@@ -180,6 +187,7 @@ func each(ms, n int64) time.Duration {
 func (o *peers) refused(said cooldown.Hint) {
 	if o != nil {
 		o.tell++
+		o.bad++
 		if said.Known {
 			o.told += said.Wait.Milliseconds()
 		}
@@ -213,7 +221,9 @@ const keptAlone = 1.25
 // drew takes in that this process drew units, or gave them back if they are negative.
 func (o *peers) drew(units float64) {
 	if o != nil {
-		o.lead.Drew(units)
+		if units > 0 { // booked notes if they are given back
+			o.lead.Drew(units)
+		}
 		if o.alone {
 			o.owed += units * float64(o.members-1) * keptAlone
 		}
@@ -240,9 +250,11 @@ func (o *peers) at(now, at instant) instant {
 		span = time.Duration(k * float64(o.of.regain()))
 	}
 	share := float64(room) / k
+	n, _ := o.sent.Count()
 	others, _ := o.sent.Others()
 	asked, _ := o.waits.Others()
-	ahead := o.lead.Ahead(o.sent, k, max(x.Units, x.Burst, float64(room))) + 1 - share
+	good, all := n-others-o.bad, n-o.lost-o.bad // what was refused is nobody's part
+	ahead := o.lead.Ahead(good, all, k, max(x.Units, x.Burst, float64(room))) + 1 - share
 	wait := o.lead.Wait(now, ahead, max(1, share), fleet.Turn(span, o.members), others+asked)
 	if wait <= 0 {
 		return now

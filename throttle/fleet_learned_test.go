@@ -302,7 +302,7 @@ func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
 
 // Sixteen processes without any budget take at most 1.15 times as long as one does for
 // the same work where the server states its limit, and are refused at most twice as
-// often and once or twice more each. With endless work none is further than two fifths
+// often and once or twice more each. With endless work none is further than three tenths
 // from an equal share.
 func TestFleetWithoutBudgets(t *testing.T) {
 	all, tests := 0.0, 0.0
@@ -312,7 +312,7 @@ func TestFleetWithoutBudgets(t *testing.T) {
 				f := measure(t, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
 				all, tests = all+f.ratio, tests+1 // 1.153 of a bucket was seen once in seven runs, and 1.10 in the mean of these
 				testnet.Judge(t, f.ratio <= 1.25 && f.many <= 2*f.one+1.5*16, "%s, %s, endless %v: %+v", counts, states, endless, f)
-				testnet.Judge(t, f.uneven <= 0.4, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
+				testnet.Judge(t, f.uneven <= 0.3, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 			}
 		}
 	}
@@ -354,7 +354,7 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 	}
 	testnet.Judge(t, all.ratio <= 1.2*tests && all.many <= 2*all.one+16*tests, "of %v: %+v", tests, all)
 	uneven := all.uneven / (tests / 2)
-	testnet.Judge(t, uneven <= .45, "one process was %.2f off an equal share, in the mean of all tests", uneven)
+	testnet.Judge(t, uneven <= .3, "one process was %.2f off an equal share, in the mean of all tests", uneven)
 }
 
 // A process that has work while the others of its fleet have none does not wait for them: it

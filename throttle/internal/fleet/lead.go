@@ -31,8 +31,10 @@ const (
 // A Lead is how far a process is ahead of the others, and how long it waits because of that.
 // The zero Lead is that of a process which has drawn nothing. Its owner guards it.
 type Lead struct {
-	lead   float64       // units that this process drew beyond an equal part
-	count  int64         // the tally's count up to which lead was computed
+	lead   float64       // units that the store counts of this process beyond an equal part
+	own    int64         // units of this process up to which lead was computed
+	count  int64         // units of all, likewise
+	open   float64       // units that this process drew and the store has not counted yet
 	held   meter.Instant // since when it waits for a turn; zero: it does not
 	others int64         // what Wait was told of others then
 	quiet  int           // turns in a row in which that stayed the same
@@ -40,21 +42,29 @@ type Lead struct {
 	short  meter.Instant // when there was last too little; zero: never
 }
 
-// Drew notes that this process drew units, or gave them back if they are negative.
-func (l *Lead) Drew(units float64) { l.lead += units }
+// Drew notes that this process drew units that the store is about to count or, if they are
+// negative, that it gave them back and the store did not count them.
+func (l *Lead) Drew(units float64) { l.open = max(0, l.open+units) }
+
+// Counted notes that the store has counted all that it will of what this process drew.
+func (l *Lead) Counted() { l.open = 0 }
 
 // Forget sets the lead to zero, because it is not known what the others draw.
-func (l *Lead) Forget() { l.lead = 0 }
+func (l *Lead) Forget() { l.lead, l.open = 0, 0 }
 
-// Ahead is how many units this process is ahead of an equal part, in a fleet of k processes.
-// t is the tally of the limit, and size its size.
-func (l *Lead) Ahead(t *Tally, k, size float64) float64 {
-	n, _ := t.Count()
-	l.lead -= float64(n-l.count) / k
-	l.count = n
+// Ahead is how many units this process is ahead of an equal part, in a fleet of k processes
+// which together drew n units of a limit of that size, and this one own of these. All processes
+// go by what the store counts, so their leads are zero together. If each counted by itself, and
+// missed what the store counts for it, all would believe to be behind: those that came first would
+// take more than their part, and the last ones nothing.
+func (l *Lead) Ahead(own, n int64, k, size float64) float64 {
 	most := mostLead * max(1, size/k)
+	more := float64(own - l.own)
+	l.lead += more - float64(n-l.count)/k
 	l.lead = min(max(l.lead, -most), most)
-	return l.lead
+	l.open = min(max(0, l.open-max(0, more)), most)
+	l.own, l.count = own, n
+	return min(l.lead+l.open, most)
 }
 
 // Wait is how long this process has to wait until others had their turn. ahead is by how many

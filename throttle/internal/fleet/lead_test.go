@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestLeadsAreEven(t *testing.T) {
 				for i := range leads {
 					for left > 0 {
 						share := float64(left) / k
-						ahead := leads[i].Ahead(tally, k, float64(size)) + 1 - share
+						ahead := leads[i].Ahead(int64(drawn[i]), tally.count, k, float64(size)) + 1 - share
 						if leads[i].Wait(now, ahead, max(1, share), mostTurn, tally.count-int64(drawn[i])) > 0 {
 							break
 						}
@@ -42,6 +43,56 @@ func TestLeadsAreEven(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// All processes go by what the store counts: together their leads are zero, whatever each drew,
+// was refused by the store, or gave back. A unit counts from when it is drawn.
+func TestLeadsAreZeroTogether(t *testing.T) {
+	const k, size = 8, 800
+	r := rand.New(rand.NewPCG(7, 7))
+	leads, own, all := make([]Lead, k), make([]int64, k), int64(0)
+	ahead := func(i int) float64 { return leads[i].Ahead(own[i], all, k, size) }
+	for range 1000 {
+		i := r.IntN(k)
+		before := ahead(i)
+		leads[i].Drew(1)
+		if got := ahead(i); math.Abs(got-before-1) > 1e-9 {
+			t.Fatalf("%.2f ahead after a unit more, want %.2f", got, before+1)
+		}
+		switch r.IntN(3) {
+		case 0:
+			leads[i].Drew(-1) // the store booked nothing
+		case 1:
+			own[i]++
+			all++
+		case 2: // it was booked, and given back
+			own[i]++
+			all++
+			ahead(i)
+			own[i]--
+			all--
+		}
+	}
+	sum := 0.0
+	for i := range leads {
+		sum += ahead(i)
+	}
+	if math.Abs(sum) > 1e-6 {
+		t.Errorf("all together are %.2f units ahead, want 0", sum)
+	}
+}
+
+// What the store never counts, as it was gone or the request drew on too much else, is forgotten
+// once nothing is on its way to the store.
+func TestLeadForgetsWhatTheStoreNeverCounts(t *testing.T) {
+	var l Lead
+	l.Drew(3)
+	if got := l.Ahead(0, 0, 4, 100); got != 3 {
+		t.Errorf("%v ahead, want 3", got)
+	}
+	if l.Counted(); l.Ahead(0, 0, 4, 100) != 0 {
+		t.Errorf("%v ahead, want 0", l.Ahead(0, 0, 4, 100))
 	}
 }
 

@@ -261,8 +261,12 @@ func (q *Limit) turn(now meter.Instant, cost, level float64) time.Duration {
 	if s.alone {
 		level = q.sizeOr(level) + k/2 // its part, rounded up, as it is not known what others draw
 	}
+	if q.out+q.early == 0 && !s.alone {
+		s.lead.Counted()
+	}
+	n, _ := s.tally.Count()
 	others, _ := s.tally.Others()
-	ahead := s.lead.Ahead(s.tally, k, q.sizeOr(0)) + cost - level/k
+	ahead := s.lead.Ahead(n-others, n, k, q.sizeOr(0)) + cost - level/k
 	if s.marks.waits != nil {
 		asked, _ := s.marks.waits.Others()
 		others += asked
