@@ -40,11 +40,11 @@ func TestFleetThatNeverMetItsStore(t *testing.T) {
 // While the store is gone each process takes its part of a limit that they found.
 func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
 	const processes, windows, outage = 16, 9, 4
-	all, sum := 0.0, 0.0
+	all, sum, seeds := 0.0, 0.0, fleetSeeds(2)
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			var served, refused float64 // of what there is, and by each process in a window
-			for _, seed := range []uint64{11, 12} {
+			for _, seed := range seeds {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBudgeted(seed, counts, states)
 					b.outage = outage * b.per
@@ -55,8 +55,8 @@ func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
 						before = working{served: b.served, refused: b.refused}
 					})
 					w := b.work(t, processes, 4, 0, windows*b.per)
-					served += float64(w.served-before.served) / float64((windows-outage)*b.size) / 2
-					refused += float64(w.refused-before.refused) / ((windows - outage) * processes) / 2
+					served += float64(w.served-before.served) / float64((windows-outage)*b.size*len(seeds))
+					refused += float64(w.refused-before.refused) / float64((windows-outage)*processes*len(seeds))
 				})
 			}
 			t.Logf("%s, %s: %.2f of what there is served, %.2f refused", counts, states, served, refused)

@@ -128,11 +128,13 @@ func (b *crowdable) ask64(t testing.TB, s *farstore.Store, n int, most time.Dura
 // bears compares sixteen processes with one that does the same work.
 func bears(t *testing.T, says string, most time.Duration, seeds ...uint64) (f fleets) {
 	for _, seed := range seeds {
+		calls := 0
 		run := func(n int) (w working) {
 			synctest.Test(t, func(t *testing.T) {
 				var s *farstore.Store
 				if n > 1 {
 					s = farstore.New(time.Millisecond)
+					defer func() { calls = s.Books() }()
 				}
 				w = newCrowdable(seed, says).ask64(t, s, n, most)
 			})
@@ -140,8 +142,8 @@ func bears(t *testing.T, says string, most time.Duration, seeds ...uint64) (f fl
 		}
 		one, many := run(1), run(16)
 		ratio := float64(one.served) / float64(max(1, many.served))
-		t.Logf("%s %d: %d at a time: served %d -> %d, refused %d -> %d, uneven %.2f", says, seed, newCrowdable(seed, says).most,
-			one.served, many.served, one.refused, many.refused, many.unevenness())
+		t.Logf("%s %d: %d at a time: served %d -> %d (%.2f), refused %d -> %d, uneven %.2f, %.1f calls of the store for each", says, seed,
+			newCrowdable(seed, says).most, one.served, many.served, ratio, one.refused, many.refused, many.unevenness(), float64(calls)/float64(max(1, many.served)))
 		n := float64(len(seeds))
 		f.ratio, f.uneven = f.ratio+ratio/n, f.uneven+many.unevenness()/n
 		f.one, f.many = f.one+float64(one.refused)/n, f.many+float64(many.refused)/n
@@ -157,7 +159,8 @@ func TestAFleetLearnsRequestsAtATime(t *testing.T) {
 		says          string
 		ratio, uneven float64
 	}{{"named", 1.15, .45}} {
-		f := bears(t, test.says, 30*time.Second, 11, 12, 13, 14, 15, 16)
+		f := bears(t, test.says, 30*time.Second, fleetSeeds(6)...)
+		t.Logf("%s: %+v", test.says, f)
 		if f.ratio > test.ratio || f.many > 2*f.one+16 || f.uneven > test.uneven {
 			t.Errorf("%s: %+v", test.says, f)
 		}
