@@ -1,6 +1,7 @@
 package stated
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"time"
@@ -33,6 +34,7 @@ const (
 // shared is what a limit knows of its use by other processes.
 type shared struct {
 	tally *fleet.Tally  // nil: it is not shared
+	kept  *fleet.Tally  // what tally was before the limit was not obeyed for a while
 	size  float64       // the size of the limit when tried was set
 	tried bool          // Tally was asked to make one
 	based bool          // base is known
@@ -65,10 +67,14 @@ func (q *Limit) shares() bool {
 	return q.terms.Fleet && !q.ignored && q.exact() && q.Sharing.Depth() == attribution.ByKind && len(q.ID.Unit) <= mostUnit
 }
 
-// tallied is q's tally; nil if it has none.
+// tallied is q's tally; nil if it has none. While q is not obeyed it has none. Then it has the same
+// again, so that this process is as far ahead of the others as before.
 func (q *Limit) tallied() *fleet.Tally {
-	if s := &q.shared; !q.shares() || s.tried && s.size != q.sizeOr(0) {
+	switch s := &q.shared; {
+	case s.tried && s.size != q.sizeOr(0):
 		*s = shared{}
+	case !q.shares():
+		*s = shared{kept: cmp.Or(s.tally, s.kept), size: s.size, span: s.span, lead: s.lead, marks: s.marks}
 	}
 	return q.shared.tally
 }
@@ -78,8 +84,13 @@ func (q *Limit) tallied() *fleet.Tally {
 // limits of one caller. create may return nil, if there are too many.
 func (q *Limit) Tally(now meter.Instant, create func(name string) *fleet.Tally) *fleet.Tally {
 	if t, s := q.tallied(), &q.shared; t == nil && q.shares() && !s.tried {
-		*s = shared{tried: true, size: q.sizeOr(0), alone: s.alone, span: s.span}
-		s.tally = create(q.name())
+		anew := shared{tried: true, size: q.sizeOr(0), alone: s.alone, span: s.span}
+		if s.kept != nil && s.size == anew.size {
+			anew.tally, anew.lead, anew.marks = s.kept, s.lead, s.marks
+		}
+		if *s = anew; s.tally == nil {
+			s.tally = create(q.name())
+		}
 	}
 	if q.shared.tally != nil {
 		q.bound(now)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 )
 
 // Which of two resets belong to one window, and which of them is right.
@@ -148,5 +149,35 @@ func TestWindowsThatPassedBarredAreNotOne(t *testing.T) {
 		if q.share(hourIn, hourIn, &headers.Limit{}, 1, nil, 0); q.shared.span != test.want {
 			t.Errorf("%s: it lasts %v, want %v", test.name, q.shared.span, test.want)
 		}
+	}
+}
+
+// A process that takes a limit for one that is not obeyed, and then obeys it again, is as far ahead
+// of the others as before: if it began anew, it would take all that there is.
+func TestALimitThatIsObeyedAgainKeepsTheLead(t *testing.T) {
+	q := heardQuota(9, 9, 3*sec, 0, func(q *Limit) {
+		q.terms = &Terms{MaxPause: time.Minute, Fleet: true, Members: 3}
+		q.counted = true
+	})
+	create := func(name string) *fleet.Tally { return fleet.NewTally(name, "requests") }
+	before := q.Tally(hourIn, create)
+	q.shared.lead.Drew(5)
+	q.shared.lead.Lacks(hourIn, false)
+	q.ignored = true
+	for range 2 {
+		if q.tallied() != nil {
+			t.Fatal("a limit that is not obeyed is counted in the store")
+		}
+	}
+	q.ignored = false
+	if after := q.Tally(hourIn, create); after != before || q.shared.based {
+		t.Errorf("another tally, or what was known of it: based %v", q.shared.based)
+	}
+	if got := q.shared.lead.Ahead(0, 0, 3, 9); got != 5 || q.shared.lead.Short() != hourIn {
+		t.Errorf("%v ahead, short at %v; want 5, at %v", got, q.shared.lead.Short(), hourIn)
+	}
+	q.size = known(12.0)
+	if q.Tally(hourIn, create) == before {
+		t.Error("a limit of another size has the same tally")
 	}
 }
