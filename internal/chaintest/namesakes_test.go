@@ -31,7 +31,7 @@ func TestLimitsOfOneNameStallNobody(t *testing.T) {
 		}, func(path string) string { return path[strings.LastIndex(path, "/"):] },
 			counter{size: 75, used: 60, per: 15 * time.Minute}, 50 * time.Second, 55 * time.Second},
 		{"Discord, ten channels, half of the calls to one", 90, func(dice *rand.Rand, _ int) string {
-			return fmt.Sprintf("/api/v10/channels/%d/messages", int(1e18)+max(0, dice.IntN(20)-10))
+			return fmt.Sprintf("/api/v10/channels/%d/messages", int64(1e18)+max(0, dice.Int64N(20)-10))
 		}, func(path string) string { return path },
 			counter{size: 5, per: 5 * time.Second}, 0, 70 * time.Second},
 	} {
