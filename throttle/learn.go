@@ -214,7 +214,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		l.restart(k)
 		return lesson{what: causeFlight, endpoint: k}
 	case overload:
-		return l.overloaded(now, g, s)
+		return l.overloaded(now, g, status, s)
 	case refused:
 		if g.limited {
 			k.overload.Overloaded(now, false)

@@ -35,9 +35,9 @@ const proven = 30
 // overloaded learns from an answer that says that the host is overloaded. That
 // is a matter of requests at a time, unless it also says when to come back, or
 // proves to be a limit that does not say its name.
-func (l *learner) overloaded(now instant, g *ticket, s *headers.Signal) lesson {
+func (l *learner) overloaded(now instant, g *ticket, status int, s *headers.Signal) lesson {
 	k := g.endpoint
-	plain := !s.Throttled && !s.RetryAfter.Known
+	plain := (!s.Throttled || status >= 500) && !s.RetryAfter.Known
 	if k.overload.Overloaded(now, plain) {
 		return lesson{}
 	}

@@ -132,3 +132,39 @@ func TestRare503sOfASlowHostLetNoFewerGo(t *testing.T) {
 		}
 	}
 }
+
+// TestAHostThatSaysItIsOverloadedByChanceIsNotLeftAlone: one in seven answers is a 529 or 503 whose
+// body says that the host is overloaded, as of hosts of language models, whatever one client does.
+// That holds up no others.
+func TestAHostThatSaysItIsOverloadedByChanceIsNotLeftAlone(t *testing.T) {
+	const callers, calls, seeds, takes = 32, 800, 6, 2 * time.Second
+	for _, status := range []int{503, 529} {
+		sum := time.Duration(0)
+		for seed := range uint64(seeds) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				dice := rand.New(rand.NewPCG(seed, 3))
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					mu.Lock()
+					fails := dice.Float64() < 1./7
+					mu.Unlock()
+					if fails {
+						time.Sleep(100 * time.Millisecond)
+						return testnet.Answer(r, status, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(`{"error":{"type":"overloaded_error"}}`)), nil
+					}
+					time.Sleep(takes)
+					return stub(r)
+				}), weir.Config{}))(t)
+				start := time.Now()
+				if lost := lostOf(t, rt, calls, callers); lost > 0 {
+					t.Errorf("%d, seed %d: %d calls lost", status, seed, lost)
+				}
+				sum += time.Since(start)
+			})
+		}
+		ideal := calls / callers * takes
+		if t.Logf("%d: %v in the mean, %v without the overload", status, sum/seeds, ideal); sum > seeds*3*ideal {
+			t.Errorf("%d: calls took %v in the mean, want at most three times %v", status, sum/seeds, ideal)
+		}
+	}
+}
