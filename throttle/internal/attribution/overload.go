@@ -69,7 +69,7 @@ func (o *Overload) Heard(now, sent meter.Instant, r Reply) Verdict {
 		o.suspect = new(suspect)
 	}
 	if o.suspect != nil && !r.Probe {
-		return o.suspect.tossed(now, sent, r)
+		return o.suspect.tossed(now, sent, r, o.run.proved(now))
 	}
 	return Open
 }
@@ -169,8 +169,9 @@ func (s *suspect) leans() bool { return s != nil && s.coin.all.good > 0 && s.coi
 func (s *suspect) suspected() bool { return s != nil && s.limits }
 
 // tossed learns from an answer to a request sent at sent, and returns what that has made
-// certain. Later answers may still show that busy ones are not chance.
-func (s *suspect) tossed(now, sent meter.Instant, r Reply) Verdict {
+// certain. Later answers may still show that busy ones are not chance. proved says that its
+// refusals in a row were put down to a limit. Then it has one, though perhaps no bucket.
+func (s *suspect) tossed(now, sent meter.Instant, r Reply, proved bool) Verdict {
 	s.coin.Toss(Tossed{r.Busy, sent, now.Sub(sent), r.Load, r.Good})
 	was := s.limits
 	s.limits = s.coin.Timed() || was && !s.coin.Untimed()
@@ -183,7 +184,7 @@ func (s *suspect) tossed(now, sent meter.Instant, r Reply) Verdict {
 	case !s.random(now) && s.coin.Likelier():
 		s.chance = now.Add(Remembered)
 		return Chance
-	case was && !s.limits:
+	case was && !s.limits && !proved:
 		return NoLimiter
 	}
 	return Open

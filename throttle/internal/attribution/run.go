@@ -97,7 +97,7 @@ func (r *run) served(sent meter.Instant) (first bool) {
 func (r *run) limits(now meter.Instant, p Past) bool {
 	switch {
 	case r.begins != 0:
-	case now >= r.until && !r.begun(now, p):
+	case !r.proved(now) && !r.begun(now, p):
 		return false
 	default:
 		r.begins = now
@@ -113,6 +113,9 @@ func (r *run) limits(now meter.Instant, p Past) bool {
 	r.until = now.Add(Remembered)
 	return true
 }
+
+// proved reports whether a run was put down to a limit lately.
+func (r *run) proved(now meter.Instant) bool { return r != nil && now < r.until }
 
 // begun reports whether the run is put down to a limit for the first time, by p alone.
 func (r *run) begun(now meter.Instant, p Past) bool {
