@@ -52,6 +52,12 @@ const (
 	// alone is how likely a request that was sent alone is refused, if the explanation is
 	// how many are under way: other clients may have some.
 	alone = .05
+	// spent is the part of the answers after a bad one that are bad, and oftener is how many times
+	// likelier than after a good one they are; if the answer before is the explanation, it is at
+	// least the lesser of the two. Where refusals come sooner than other answers, somewhat more of
+	// those after bad ones are bad by chance, too: some 1.4 times as many, and with no such bound a
+	// thousand answers speak against chance.
+	spent, oftener = .75, 6
 	// beyondDoubt is the logarithm of odds of a hundred to one against an explanation.
 	// mostSure bounds the odds, so that a hundred answers of a host that has changed
 	// outweigh them.
@@ -139,7 +145,10 @@ func (c *Coin) Toss(t Tossed) {
 	var p [len(kinds)]float64
 	for i, k := range kinds {
 		p[i] = k.next(t.Bad, alike)
-		if i == 1 && t.Load == 0 {
+		switch {
+		case i == 0 && c.bad:
+			p[i] = likely(max(k.next(true, alike), c.stays()), t.Bad)
+		case i == 1 && t.Load == 0:
 			p[i] = likely(alone, t.Bad)
 		}
 		c.odds[i] = max(-mostSure, min(c.odds[i]+math.Log(one/p[i]), mostSure))
@@ -158,6 +167,9 @@ func (c *Coin) Toss(t Tossed) {
 		halve(c.load[:])
 	}
 }
+
+// stays is how likely a bad answer follows a bad one at least, if the answer before explains it.
+func (c *Coin) stays() float64 { return min(spent, oftener*c.before[0].next(true, alike)) }
 
 // Timed reports whether room that comes back with time is ten times likelier than anything else.
 // While all are refused, that is not sure: the host may have gone down.
