@@ -11,16 +11,18 @@
 // # Words
 //
 // An [Overload] finds out why a host answers one kind of request that it is overloaded. It
-// tells chance from a limit by a [Coin], which looks at the [Load] that was under way, at
-// whether room comes back with time, and at other things, and it tells a limit from an outage by the [Past] of the host. [Fates] find
-// out whether a refusal is for one request alone; a [Request] is what they know of that
-// request. A [Blame] guesses whether a refusal is for one kind of request alone, the [Answers] of
-// each kind show which kinds share a limit (a [Split]), and a [Reach] whom a long wait binds
-// that one of several was told. Strangers
-// are credentials that are used once; [Strangers] finds out whether they share one limit. A
-// [Sharing] finds out whether paths share a limit that the server states. A [Where] is one of
-// these paths; a [Depth] says how finely paths are told apart. A [Belief] says whether what a
-// server states of a limit, its [Word], is obeyed.
+// tells chance from a limit by a [Coin], which looks at the [Load] that was under way and at
+// whether room comes back with time. It tells a limit from an outage by the [Past] of the
+// host as well.
+//
+// [Fates] find out whether a refusal is for one request alone; a [Request] is what they know
+// of that request. A [Blame] guesses whether a refusal is for one kind of request alone, the
+// [Answers] of each kind show which kinds share a limit (a [Split]), and a [Reach] whom a long
+// wait binds that one of several was told. Strangers are credentials that are used once;
+// [Strangers] finds out whether they share one limit. A [Sharing] finds out whether paths
+// share a limit that the server states. A [Where] is one of these paths; a [Depth] says how
+// finely paths are told apart. A [Belief] says whether what a server states of a limit, its
+// [Word], is obeyed.
 //
 // # Promises
 //
