@@ -13,7 +13,6 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
@@ -161,15 +160,6 @@ func learning1() *learner {
 }
 
 const hourIn = instant(time.Hour)
-
-// under starts n requests to endpoint k and returns the ticket of the last.
-func under(k *endpoint, n int, at instant) *ticket {
-	var m, host, own meter.Token
-	for range n {
-		m, host, own = k.Take(at, 1, true), k.learner.host.Take(at, 1, true), k.learner.Take(at, 1, true)
-	}
-	return &ticket{endpoint: k, sent: at, permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
-}
 
 // believing is evidence of one limit, as of hourIn; without a burst it may be one of
 // windows. It was found ten seconds ago.
