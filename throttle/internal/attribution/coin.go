@@ -94,6 +94,12 @@ func likely(p float64, bad bool) float64 {
 	return 1 - p
 }
 
+// weigh adds an answer to the odds of one explanation against another: they gave it these
+// probabilities.
+func weigh(odds *float64, one, other float64) {
+	*odds = max(-mostSure, min(*odds+math.Log(one/other), mostSure))
+}
+
 func (t *tally[N]) count(bad bool) {
 	if bad {
 		t.bad++
@@ -141,23 +147,22 @@ func (c *Coin) Toss(t Tossed) {
 		return // before the first refusal there is nothing to explain
 	}
 	one := c.all.next(t.Bad, 1)
-	kinds := [...]*coinTally{&c.before[class(c.bad)], &c.load[t.Load]}
-	var p [len(kinds)]float64
-	for i, k := range kinds {
-		p[i] = k.next(t.Bad, alike)
-		switch {
-		case i == 0 && c.bad:
-			p[i] = likely(max(k.next(true, alike), c.stays()), t.Bad)
-		case i == 1 && t.Load == 0:
-			p[i] = likely(alone, t.Bad)
-		}
-		c.odds[i] = max(-mostSure, min(c.odds[i]+math.Log(one/p[i]), mostSure))
-		k.count(t.Bad)
+	before, load := &c.before[class(c.bad)], &c.load[t.Load]
+	likeBefore, likeLoad := before.next(t.Bad, alike), load.next(t.Bad, alike)
+	if c.bad {
+		likeBefore = likely(max(before.next(true, alike), c.stays()), t.Bad)
 	}
+	if t.Load == 0 {
+		likeLoad = likely(alone, t.Bad)
+	}
+	weigh(&c.odds[0], one, likeBefore)
+	weigh(&c.odds[1], one, likeLoad)
+	before.count(t.Bad)
+	load.count(t.Bad)
 	if c.all.bad == 0 {
 		c.room.begin(t)
 	} else {
-		c.room.toss(t, p[1])
+		c.room.toss(t, likeLoad)
 	}
 	c.all.count(t.Bad)
 	if c.bad = t.Bad; c.all.good+c.all.bad > recalled {

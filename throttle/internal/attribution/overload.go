@@ -162,8 +162,7 @@ type suspect struct {
 // random reports whether busy answers are known to be chance.
 func (s *suspect) random(now meter.Instant) bool { return s != nil && now < s.chance }
 
-// leans reports whether the host serves again after it refused, and a limit explains that better
-// than chance and load do.
+// leans reports whether the host serves again after it refused, and a limit explains that best.
 func (s *suspect) leans() bool { return s != nil && s.coin.all.good > 0 && s.coin.Leans() }
 
 func (s *suspect) suspected() bool { return s != nil && s.limits }

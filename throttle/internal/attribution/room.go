@@ -87,9 +87,8 @@ func (r *room) toss(t Tossed, load float64) {
 	if !t.Bad && r.all.bad < 1 {
 		failed = max(failed, p) // hardly any fail by chance, so it is no evidence that all are served
 	}
-	for i, q := range [...]float64{failed, load} {
-		r.odds[i] = max(-mostSure, min(r.odds[i]+math.Log(q/p), mostSure))
-	}
+	weigh(&r.odds[0], failed, p)
+	weigh(&r.odds[1], load, p)
 }
 
 // outage learns from an answer as of a host that may be down. It returns the probability of that

@@ -41,7 +41,7 @@ type marks struct {
 	spans *fleet.Tally             // the mark that says how long a window lasts, in milliseconds
 	span  func(ms int64)           // raises that
 	waits *fleet.Tally             // how often processes asked that waited because too little was left
-	ask   func(waits *fleet.Tally) // asks the Store for the count, the marks, and and counts that
+	ask   func(waits *fleet.Tally) // asks the Store for the count and the marks, and counts that
 	asked meter.Instant            // when ask was last called
 }
 
