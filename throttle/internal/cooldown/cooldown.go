@@ -38,6 +38,7 @@ type Cooldown struct {
 	since meter.Instant // when the first refusal of the last burst was heard: refusals of requests sent before belong to that burst; zero: there was none
 	began meter.Instant // when the first of the refusals in a row was heard
 	ended meter.Instant // when the pause after that refusal was over
+	asked meter.Instant // when the pause before the last one was over: what was sent since then asked whether it was
 	told  meter.Instant // when the last hint ends, whether it is believed or not; zero: the last refusal had none
 
 	inVain int           // requests in a row that asked whether the pause is over and were refused
@@ -98,7 +99,7 @@ func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 	} else if !said.Known {
 		wait = min(wait, LongestGuess(now.Sub(c.began)))
 	}
-	c.since, c.served, c.source = now, false, said.Source
+	c.since, c.asked, c.served, c.source = now, c.until, false, said.Source
 	c.question.Open()
 	c.until = max(c.until, now.Add(wait))
 	if c.inVain == 0 {
@@ -169,15 +170,21 @@ func (c *Cooldown) InVain(sent meter.Instant) int {
 	return c.inVain + 1
 }
 
-// Served notes an answer that was no refusal to a request sent at sent.
+// Served notes an answer that was no refusal to a request sent at sent. If it asked whether the
+// pause before this one was over, and another request was refused while it was served, this pause
+// goes on, but its refusal is the first of a row.
 func (c *Cooldown) Served(sent meter.Instant) {
-	if c == nil || sent < c.until || c.since == 0 || c.served {
+	if c == nil || sent < c.asked || c.since == 0 || c.served || sent < c.until && c.inVain == 0 {
 		return
 	}
 	if c.inVain > 0 && !c.capped {
 		c.slack = min(MostSlack, max(c.slack, sent.Sub(c.ended)))
 	} else {
 		c.slack = c.slack * slackKept / 10
+	}
+	if sent < c.until {
+		c.inVain, c.began, c.ended = 0, c.since, c.until
+		return
 	}
 	c.served, c.capped = true, false
 	c.question.Close()

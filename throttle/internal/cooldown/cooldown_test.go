@@ -169,6 +169,26 @@ func TestABurstIsOneRefusal(t *testing.T) {
 	}
 }
 
+// Where one request at a time is served, and slowly, another one is sent after a second and is
+// refused, until the first is answered: pauses do not grow. Hints were long enough then.
+func TestARowEndsWithAnAnswerThatComesLate(t *testing.T) {
+	var c cooldown.Cooldown
+	refuse(&c, 0, -1, retryIn(sec))
+	for i := range 20 {
+		asks := c.Until()
+		c.Refused(asks.Add(2*sec), cooldown.Refusal{Sent: asks.Add(sec), Hint: retryIn(sec), Most: most})
+		if got := c.Until().Sub(asks); got > 3500*time.Millisecond || c.State().InVain != 1 {
+			t.Fatalf("pause %d ends %v after one asked: %+v", i, got, c.State())
+		}
+		if c.Served(asks - 1); c.State().InVain != 1 {
+			t.Fatal("what was sent before the pause was over ended the row")
+		}
+		if c.Served(asks); c.State().InVain != 0 || c.Over() || c.State().Slack != 0 {
+			t.Fatalf("after the answer: %+v", c.State())
+		}
+	}
+}
+
 // A late answer of the same burst begins the pause anew, as the first of a row.
 func TestALateHintPausesAgain(t *testing.T) {
 	c, now := asked(2, 0)
