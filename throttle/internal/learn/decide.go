@@ -262,23 +262,17 @@ func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 		return max(now, b.event+2*b.mean) // one that takes longer than that is not waited for
 	}
 	at, size := now+b.half, max(c.size, n)
-	if c.family == bucket && size >= n+1 { // some of it stays free, as requests may arrive closer together than they were sent
-		doubt := float64(b.slack) / float64(c.per)
-		if b.paused > dearUnits*c.per {
-			doubt *= margin
-		}
-		size -= min(doubt, size-n)
+	if c.family != bucket || size < n+1 { // before the border there is no room at all: it arrives later than that by the doubt about arrivals
+		return max(now, c.shape.ready(c.state, size, n, at-b.slack, b.log, b.half)+b.slack-b.half)
 	}
-	if c.family == bucket && c.barred <= at && c.peek(&c.state, at, b.log, b.half)+n-size <= almost {
+	// Some of a bucket stays free, as requests may arrive closer together than they were sent.
+	doubt := float64(b.slack) / float64(c.per)
+	if b.paused > dearUnits*c.per {
+		doubt *= margin
+	}
+	size -= min(doubt, size-n)
+	if c.barred <= at && c.peek(&c.state, at, b.log, b.half)+n-size <= almost {
 		return now
 	}
-	t := c.shape.ready(c.state, size, n, at, b.log, b.half)
-	if t <= at {
-		return now
-	}
-	t -= b.half
-	if c.family != bucket || size < n+1 { // send later by the doubt about arrivals, as before the border there is no room at all
-		t += b.slack
-	}
-	return max(now, t)
+	return max(now, c.shape.ready(c.state, size, n, at, b.log, b.half)-b.half)
 }
