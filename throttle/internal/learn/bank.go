@@ -86,9 +86,10 @@ func (b *bank) fit(c *candidate, p *replay) {
 	if c.family == atOnce {
 		p.risen = b.shown.into(p)
 	}
-	c.size, c.against = p.size(c.size)
+	var doubt float64
+	c.size, c.against, doubt = p.size(c.size)
 	p.risen = risen
-	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against
+	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against - doubt
 	if c.ban == 0 {
 		c.score -= b.unexplained()
 	}
@@ -107,20 +108,33 @@ func (b *bank) refit() {
 
 // rise notes when more was accepted than the leader bears. The limit may have risen
 // then: what was refused before says nothing of what it is now, for odds that are the
-// same for all candidates. It tells the replay.
+// same for all candidates. It has not risen if another candidate, which is likelier than
+// that, bears all. It tells the replay.
 func (b *bank) rise(p *replay) {
 	defer func() { p.risen = b.risen }()
 	if len(b.of) == 0 || b.of[0].weight < widenAt {
 		return
 	}
-	c := &b.of[0]
-	p.run(&c.shape, &b.record, b.timing)
-	for i := p.n - 1; i > 0; i-- {
-		if p.slots[i].reached > c.size+1+p.blur {
-			b.risen = p.slots[i-1].epoch
+	risen := b.rose(&b.of[0], p)
+	for i := 1; i < b.live && risen != 0 && b.of[i].weight > b.of[0].weight*math.Exp(-riseOdds); i++ {
+		if b.rose(&b.of[i], p) == 0 {
 			return
 		}
 	}
+	if risen != 0 {
+		b.risen = risen
+	}
+}
+
+// rose is the epoch after which more was accepted last than c bears; zero: that never happened.
+func (b *bank) rose(c *candidate, p *replay) uint16 {
+	p.run(&c.shape, &b.record, b.timing)
+	for i := p.n - 1; i > 0; i-- {
+		if p.slots[i].reached > c.size+1+p.blur {
+			return p.slots[i-1].epoch
+		}
+	}
+	return 0
 }
 
 // rebuild searches for candidates that explain the log better.
@@ -138,13 +152,21 @@ func (b *bank) rebuild() {
 	b.regrain()
 }
 
-// try takes a candidate in if it is among the likeliest.
+// try takes a candidate in if it is among the likeliest. Of two that differ only by a small part of
+// their phase the likelier one stays.
 func (b *bank) try(c candidate, p *replay) {
-	if c.per <= 0 || slices.ContainsFunc(b.of, func(d candidate) bool { return c.alike(&d) }) {
+	like := slices.IndexFunc(b.of, func(d candidate) bool { return c.alike(&d) })
+	if c.per <= 0 || like >= 0 && b.of[like].phase == c.phase {
 		return
 	}
 	b.fit(&c, p)
-	if len(b.of) < maxCandidates {
+	switch {
+	case like >= 0:
+		if c.score > b.of[like].score {
+			b.of[like] = c
+		}
+		return
+	case len(b.of) < maxCandidates:
 		b.of = append(b.of, c)
 		return
 	}

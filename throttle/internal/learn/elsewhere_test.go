@@ -161,7 +161,8 @@ func TestWhatIsHeardLateIsHardlyUnderWay(t *testing.T) {
 		b.refuses(zero+trip, zero, -1, 1)
 		var p replay
 		p.run(&shape{family: atOnce, per: trip}, &b.record, timing{work: 1, lag: late})
-		return p.penalty(1)
+		against, _ := p.penalty(1)
+		return against
 	}
 	if got := against(1, 0, 4); got != 0 {
 		t.Errorf("%v speaks against what an own request explains", got)

@@ -176,18 +176,19 @@ func TestLimitsAreFound(t *testing.T) {
 		rate  float64
 		want  learn.Limit
 		least float64 // of what it bears is served
-		other string  // a habit with which it is taken for another limit that is as good
 	}{
-		{"20 per 2 s, sliding", func() limiter { return &sliding{size: 20, per: 2 * second} }, 2 * second, 10, learn.Limit{Units: 20, Per: 2 * time.Second}, .95, ""},
-		{"100 per 10 s, sliding", func() limiter { return &sliding{size: 100, per: 10 * second} }, 10 * second, 10, learn.Limit{Units: 100, Per: 10 * time.Second}, .95, ""},
-		{"30 per 5 s from the first request", func() limiter { return &fixed{size: 30, per: 5 * second} }, 5 * second, 6, learn.Limit{Units: 30, Per: 5 * time.Second}, .95, ""},
-		{"60 a minute by the clock", func() limiter { return &fixed{size: 60, per: 60 * second, clock: true} }, 60 * second, 1, learn.Limit{Units: 60, Per: time.Minute}, .95, "rounded down"},
-		{"5/s, bucket of 10", func() limiter { return &bucket{rate: 5, size: 10, last: zero} }, second / 5, 5, learn.Limit{Units: 5, Per: time.Second, Burst: 10}, .95, ""},
-		{"100/s, bucket of 50", func() limiter { return &bucket{rate: 100, size: 50, last: zero} }, second / 100, 100, learn.Limit{Units: 100, Per: time.Second, Burst: 50}, .95, ""},
-		{"7/s, bucket of 1", func() limiter { return &bucket{rate: 7, size: 1, last: zero} }, second / 7, 7, learn.Limit{}, .7, ""},
+		{"20 per 2 s, sliding", func() limiter { return &sliding{size: 20, per: 2 * second} }, 2 * second, 10, learn.Limit{Units: 20, Per: 2 * time.Second}, .95},
+		{"100 per 10 s, sliding", func() limiter { return &sliding{size: 100, per: 10 * second} }, 10 * second, 10, learn.Limit{Units: 100, Per: 10 * time.Second}, .95},
+		{"30 per 5 s from the first request", func() limiter { return &fixed{size: 30, per: 5 * second} }, 5 * second, 6, learn.Limit{Units: 30, Per: 5 * time.Second}, .95},
+		{"60 a minute by the clock", func() limiter { return &fixed{size: 60, per: 60 * second, clock: true} }, 60 * second, 1, learn.Limit{Units: 60, Per: time.Minute}, .95},
+		{"5/s, bucket of 10", func() limiter { return &bucket{rate: 5, size: 10, last: zero} }, second / 5, 5, learn.Limit{Units: 5, Per: time.Second, Burst: 10}, .95},
+		{"100/s, bucket of 50", func() limiter { return &bucket{rate: 100, size: 50, last: zero} }, second / 100, 100, learn.Limit{Units: 100, Per: time.Second, Burst: 50}, .95},
+		{"7/s, bucket of 1", func() limiter { return &bucket{rate: 7, size: 1, last: zero} }, second / 7, 7, learn.Limit{}, .7},
 	} {
-		for _, h := range habits {
-			p := newPlay(c.by(), c.per, h, 40)
+		taken, others := "", 0
+		for i := range 3 * len(habits) {
+			h := habits[i/3]
+			p := newPlay(c.by(), c.per, h, 38+2*(i%3))
 			long := max(60*second, 10*c.per)
 			_, refused := p.until(zero + long)
 			if refused > 120 {
@@ -198,15 +199,18 @@ func TestLimitsAreFound(t *testing.T) {
 			if float64(served) < c.least*most || refused > served/10 {
 				t.Errorf("%s, says %s: %d of %.0f are served and %d refused once it is known", c.name, h.name, served, most, refused)
 			}
-			if x, _ := p.l.Leader(); x != c.want && c.want.Units > 0 && h.name != c.other {
-				t.Errorf("%s, says %s: taken for %s", c.name, h.name, p.l.Words())
+			if x, _ := p.l.Leader(); x != c.want && c.want.Units > 0 {
+				taken, others = p.l.Words(), others+1
 			}
+		}
+		if others > 3 {
+			t.Errorf("%s: taken %d times for other limits, such as %s", c.name, others, taken)
 		}
 	}
 }
 
 // TestLimitsOfOddNumbersAreFound: a limit that few people would write is found as well,
-// if the server says how long to wait.
+// if the server says how long to wait. Half may be taken for others that explain as much.
 func TestLimitsOfOddNumbersAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -223,15 +227,21 @@ func TestLimitsOfOddNumbersAreFound(t *testing.T) {
 		{"45 a minute, bucket of 5", func() limiter { return &bucket{rate: .75, size: 5, last: zero} }, second * 4 / 3, .75, learn.Limit{Units: .75, Per: time.Second, Burst: 5}},
 	} {
 		for _, h := range habits[1:3] {
-			p := newPlay(c.by(), c.per, h, 10)
-			p.until(zero + 200*second)
-			served, refused := p.until(zero + 400*second)
-			if most := 200 * c.rate; float64(served) < .9*most || refused > served/10 {
-				t.Errorf("%s, says %s: %d of %.0f are served and %d refused once it is known", c.name, h.name, served, most, refused)
+			taken, others := "", 0
+			for callers := 7; callers < 13; callers++ {
+				p := newPlay(c.by(), c.per, h, callers)
+				p.until(zero + 200*second)
+				served, refused := p.until(zero + 400*second)
+				if most := 200 * c.rate; float64(served) < .9*most || refused > served/10 {
+					t.Errorf("%s, says %s, %d callers: %d of %.0f are served and %d refused once it is known", c.name, h.name, callers, served, most, refused)
+				}
+				x, _ := p.l.Leader()
+				if off := math.Abs(x.Units - c.want.Units); off > c.want.Units/1000 || x.Per != c.want.Per || x.Burst != c.want.Burst {
+					taken, others = p.l.Words(), others+1
+				}
 			}
-			x, _ := p.l.Leader()
-			if off := math.Abs(x.Units - c.want.Units); off > c.want.Units/1000 || x.Per != c.want.Per || x.Burst != c.want.Burst {
-				t.Errorf("%s, says %s: taken for %s", c.name, h.name, p.l.Words())
+			if others > 3 {
+				t.Errorf("%s, says %s: taken %d times for other limits, such as %s", c.name, h.name, others, taken)
 			}
 		}
 	}

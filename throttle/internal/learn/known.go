@@ -80,9 +80,9 @@ const (
 	// explained is how many epochs a limit has to explain: an overload of two seconds makes
 	// two, and any limit explains these.
 	explained = 3
-	// contradicted is how much evidence against it is too much: less than one acceptance or
-	// refusal that is not old.
-	contradicted = 1
+	// contradicted is how much evidence against it is too much: as much as one refusal, or one
+	// acceptance, that it does not explain.
+	contradicted = againstRefused
 )
 
 // Under says how many requests are under way, if Sent was not called for them.

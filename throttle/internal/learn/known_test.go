@@ -10,7 +10,12 @@ import (
 // taught is a Learner that has played against a server with such a limiter for that
 // long, and the instant at which it ends.
 func taught(limit shape, size float64, during Instant) (*Learner, Instant) {
-	g := &game{r: rand.New(rand.NewPCG(5, 5)), limit: limit, size: size, trip: trip, callers: 20}
+	return taughtBy(5, limit, size, during)
+}
+
+// taughtBy is taught with that seed.
+func taughtBy(seed uint64, limit shape, size float64, during Instant) (*Learner, Instant) {
+	g := &game{r: rand.New(rand.NewPCG(seed, 5)), limit: limit, size: size, trip: trip, callers: 20}
 	g.play(zero + during)
 	return &g.l, zero + during
 }
@@ -22,13 +27,23 @@ func TestWhatIsKnownOfALimit(t *testing.T) {
 	if _, ok := fresh.Leader(); ok || fresh.Believes() || fresh.Explains() || fresh.Unsure() || fresh.Shuts() || fresh.Words() != "" || fresh.Since() != 0 {
 		t.Error("who was told nothing knows something")
 	}
-	l, now := taught(shape{family: slidingLog, per: 2 * second}, 20, 60*second)
-	x, ok := l.Leader()
-	if !ok || math.Abs(x.Units-20) > 1 || x.Per != 2*time.Second || x.Burst != 0 {
-		t.Errorf("knows %+v, want 20 per 2 s", x)
+	unsure := 0
+	var l *Learner
+	for seed := range uint64(10) {
+		var now Instant
+		l, now = taughtBy(seed, shape{family: slidingLog, per: 2 * second}, 20, 60*second)
+		if x, ok := l.Leader(); !ok || math.Abs(x.Units-20) > 1 || x.Per != 2*time.Second || x.Burst != 0 {
+			t.Errorf("knows %+v, want 20 per 2 s", x)
+		}
+		if !l.Believes() || l.Words() == "" || l.Since() == 0 || l.Since() > now {
+			t.Errorf("believes %t, %q, since %v", l.Believes(), l.Words(), l.Since())
+		}
+		if !l.Explains() || l.Unsure() {
+			unsure++
+		}
 	}
-	if !l.Believes() || !l.Explains() || l.Unsure() || l.Words() == "" || l.Since() == 0 || l.Since() > now {
-		t.Errorf("believes %t, explains %t, unsure %t, %q, since %v", l.Believes(), l.Explains(), l.Unsure(), l.Words(), l.Since())
+	if unsure > 4 { // a window from the first request may explain as much
+		t.Errorf("%d of 10 are unsure", unsure)
 	}
 	if l.Forget(); l.Believes() || l.Since() != 0 {
 		t.Error("it is not forgotten")

@@ -124,7 +124,8 @@ func (r *record) refused(l *entry, now, sent, hint Instant) (begins bool) {
 		return false
 	}
 	if len(r.epochs) == maxEpochs {
-		r.epochs = slices.Delete(r.epochs, 0, 1)
+		i := r.dispensable()
+		r.epochs = slices.Delete(r.epochs, i, i+1)
 	}
 	if r.epochs == nil {
 		r.epochs = make([]epoch, 0, maxEpochs) // append would take a third more memory
@@ -141,12 +142,34 @@ func (r *record) refused(l *entry, now, sent, hint Instant) (begins bool) {
 	return true
 }
 
+// dispensable is the epoch that is forgotten next: the oldest between two others of its row, as
+// these say more of where the limit ends and begins again, or else the oldest. From shutOutFrom on
+// those of a row say nothing of a size, so the last one before that is kept, too.
+func (r *record) dispensable() int {
+	for i := 1; i+1 < len(r.epochs); i++ {
+		this, next := r.epochs[i].streak, r.epochs[i+1].streak
+		if this > 1 && next > 1 && (next < shutOutFrom || this >= shutOutFrom) {
+			return i
+		}
+	}
+	return 0
+}
+
+// row is the first epoch of the last row.
+func (r *record) row() int {
+	i := max(0, len(r.epochs)-1)
+	for i > 0 && r.epochs[i].streak > 1 {
+		i--
+	}
+	return i
+}
+
 // reopened notes that the request which was sent then ended a row of refusals that no limit
 // explains. What came before says something of shapes with a ban alone: others are judged on
 // what came since.
 func (r *record) reopened(sent Instant) {
 	if k := len(r.epochs); k > 0 { // one epoch stands for the whole row
-		row := max(0, k-int(r.epochs[k-1].streak))
+		row := r.row()
 		first, heard := &r.epochs[row], r.epochs[k-1].heard
 		for i := range r.log {
 			if l := &r.log[i]; l.refused > 0 && l.at >= first.heard && l.at < heard {
@@ -257,7 +280,12 @@ func (a *entry) unevenWith(b *entry) float64 {
 // allAccepted reports whether none of r is under way or was refused.
 func (r *entry) allAccepted() bool { return r.under == 0 && r.refused == 0 }
 
-// epochAt returns the index of the epoch with that ID; -1: it is forgotten.
-func (r *record) epochAt(id uint16) int {
-	return slices.IndexFunc(r.epochs, func(e epoch) bool { return e.id == id })
+// epochAt returns the epoch with that ID; nil: it is forgotten.
+func (r *record) epochAt(id uint16) *epoch {
+	for i := range r.epochs {
+		if r.epochs[i].id == id {
+			return &r.epochs[i]
+		}
+	}
+	return nil
 }

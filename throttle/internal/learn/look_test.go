@@ -27,7 +27,7 @@ func TestALimitThatHeldForLongIsTriedAgain(t *testing.T) {
 		held := g.now
 		g.play(held + 600*second)
 		n := g.since(held)
-		if g.refused > n/40 || float64(n) < .95*600*rate {
+		if g.refused > n/20 || float64(n) < .95*600*rate {
 			t.Errorf("%v/s: %d served in ten minutes, %d refused", rate, n, g.refused)
 		}
 		if g.limit.family == bucket {
@@ -38,6 +38,35 @@ func TestALimitThatHeldForLongIsTriedAgain(t *testing.T) {
 		g.play(rose + c.soon + 10*second)
 		if n := float64(g.since(rose+c.soon)) / 10; n < 7*rate {
 			t.Errorf("%v/s: %v/s are served %v after it rose tenfold", rate, n, time.Duration(c.soon))
+		}
+	}
+}
+
+// TestALimitStaysKnown: for hours that a limit holds it is not taken for another, so that hardly
+// anything is refused but what asks whether it has risen.
+func TestALimitStaysKnown(t *testing.T) {
+	for _, c := range []struct {
+		limit shape
+		size  float64
+	}{
+		{shape{family: slidingLog, per: 2 * second}, 4},
+		{shape{family: slidingLog, per: second}, 20},
+		{shape{family: slidingLog, per: 10 * second}, 30},
+		{shape{family: windowFirst, per: 10 * second}, 30},
+		{shape{family: windowClock, per: 10 * second}, 50},
+		{shape{family: bucket, per: second / 3}, 5},
+	} {
+		refused, served, rate := 0, 0, c.limit.rate(c.size)
+		for seed := range uint64(3) {
+			g := newGame(rate, c.size, 20*time.Millisecond, 100)
+			g.limit, g.r = c.limit, rand.New(rand.NewPCG(seed, 11))
+			g.play(zero + 60*second)
+			g.refused = 0
+			g.play(zero + 960*second)
+			refused, served = refused+g.refused, served+g.since(zero+60*second)
+		}
+		if most := 3 * 900 * rate; refused > served/12 || float64(served) < .98*most {
+			t.Errorf("%v per %v, of kind %d: %d of %.0f are served and %d refused", c.size, time.Duration(c.limit.per), c.limit.family, served, most, refused)
 		}
 	}
 }

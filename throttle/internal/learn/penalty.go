@@ -22,6 +22,9 @@ const (
 	// againstLater is for a later refusal of the same epoch, if the candidate had room. All
 	// refusals of an epoch have one cause, so the later ones add little.
 	againstLater = .3
+	// doubted is for a refusal where the candidate had room, unless the request arrived earlier or
+	// later than it seems, as every second one does.
+	doubted = math.Ln2
 	// blurred weighs refusals that only doubt about arrivals explains. With .5 and 2, nothing
 	// changed on train.
 	blurred = 1
@@ -38,15 +41,16 @@ const (
 	unjudged = .7
 )
 
-// penalty is how much the evidence is against a size. Old slots count less.
-func (p *replay) penalty(size float64) float64 {
+// penalty is how much the evidence is against a size, and how much less likely the size is as only
+// doubt about arrivals explains some refusals. Old slots count less.
+func (p *replay) penalty(size float64) (against, doubt float64) {
 	// If units of a bucket flow off within the doubt about arrivals, it explains any refusal: two
 	// requests may have arrived together by chance. The more units, the less likely that is.
 	unlikely := math.Log1p(p.blur/size) * blurred
 	// The same is true of requests of other processes that may have been under way at the time
 	// of the refusal: the later they are heard of, the less likely it is that they were.
 	aside := math.Log1p(p.lag) * blurred
-	sum, since := 0.0, math.Inf(1) // since: of the slots since the rise, and its odds
+	since := math.Inf(1) // of the slots since the rise, and its odds
 	for i := p.n - 1; i >= 0; i-- {
 		s := &p.slots[i]
 		x := 0.0
@@ -64,6 +68,9 @@ func (p *replay) penalty(size float64) float64 {
 			x += againstRefused + mostRoom*min(1, 2*(size-s.level-1)/size)
 		case size > s.own+1-1e-6:
 			x += aside
+		case size > s.sharp+1-1e-6:
+			x += unlikely
+			doubt += doubted * p.weight(i)
 		default:
 			x += unlikely
 		}
@@ -71,23 +78,30 @@ func (p *replay) penalty(size float64) float64 {
 			x += againstLater
 		}
 		if s.epoch != 0 && s.epoch == p.risen {
-			since = sum + riseOdds
+			since = against + riseOdds
 		}
-		sum += x * (1 - float64(p.n-1-i)/maxEpochs)
+		against += x * p.weight(i)
 	}
-	return min(sum, since)
+	return min(against, since), doubt
 }
 
-// size returns the likeliest size, and how much is against it. was is the size that the shape
-// had before; zero: it had none.
-func (p *replay) size(was float64) (size, against float64) {
+// weight is how much slot i counts: less the older it is, but at least half, until it is forgotten.
+// When the oldest counted next to nothing, a limit that had been known for minutes was doubted, as
+// all that told it from others had come before it was known: a tenth of all requests were refused
+// at 20 a second, sliding.
+func (p *replay) weight(i int) float64 { return 1 - float64(p.n-1-i)/(2*maxEpochs) }
+
+// size returns the likeliest size, and what penalty says of it. was is the size that the shape had
+// before; zero: it had none.
+func (p *replay) size(was float64) (size, against, doubt float64) {
 	try := func(s float64) { // takes s if it is better than the best so far
 		if s < 1 {
 			return
 		}
-		c := p.penalty(s) + .5*odd(s)
-		if size == 0 || c < against {
-			size, against = s, c
+		a, d := p.penalty(s)
+		a += .5 * odd(s)
+		if size == 0 || a+d < against+doubt {
+			size, against, doubt = s, a, d
 		}
 	}
 	lo, hi := p.bounds()
@@ -96,14 +110,16 @@ func (p *replay) size(was float64) (size, against float64) {
 			try(was)
 		}
 		if size == 0 {
-			size, against = 2*lo, p.penalty(2*lo)+2 // a mere guess, which counts against the shape
+			size = 2 * lo
+			against, doubt = p.penalty(size)
+			against += 2 // a mere guess, which counts against the shape
 		}
-		return size, against
+		return size, against, doubt
 	}
 	if s := roundestCount(lo-1e-3, hi-1e-6); s > 0 { // there is a size that all slots allow
 		try(s)
 		try(math.Ceil(hi - 1 - 1e-6))
-		return size, against
+		return size, against, doubt
 	}
 	try(math.Ceil(lo - 1e-3)) // no size explains everything: try those that explain one of the last slots
 	if s := &p.slots[p.n-1]; p.risen != 0 && s.level < 0 && s.reached > 0 {
@@ -118,7 +134,7 @@ func (p *replay) size(was float64) (size, against float64) {
 			}
 		}
 	}
-	return max(1, size), against
+	return max(1, size), against, doubt
 }
 
 // bounds returns what all slots together allow: the size is at least lo, and less than hi.

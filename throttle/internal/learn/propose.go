@@ -62,7 +62,7 @@ func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
 	n := 0
 	for i := len(b.epochs) - 1; i >= 0 && n < 4; i-- {
 		if t := b.nextTaken(b.epochs[i].heard); t > 0 {
-			phases[n], n = mod(t+b.half-b.slack, per), n+1
+			phases[n], n = mod(b.half+max(t-b.slack, b.lastRefused(i, t)+1), per), n+1
 		}
 		if h := b.epochs[i].hint; h > 0 {
 			phases[n], n = mod(b.epochs[i].heard-b.half+h, per), n+1
@@ -94,6 +94,14 @@ func (b *bank) nextTaken(t Instant) Instant {
 		}
 	}
 	return 0
+}
+
+// lastRefused is when the last request that begins an epoch, from the i-th on, was sent before t.
+func (b *bank) lastRefused(i int, t Instant) (sent Instant) {
+	for ; i < len(b.epochs) && b.epochs[i].sent < t; i++ {
+		sent = b.epochs[i].sent
+	}
+	return sent
 }
 
 // burst is when the burst began that ended in e: after the last pause before e.
@@ -128,11 +136,7 @@ func (b *bank) between(try func(candidate)) {
 		if next == 0 || start == 0 {
 			continue
 		}
-		refused := e.sent
-		for j := i + 1; j < len(b.epochs) && b.epochs[j].sent < next; j++ {
-			refused = b.epochs[j].sent
-		}
-		lo, hi := float64(refused-start)/1e9, float64(next-start+b.slack)/1e9
+		lo, hi := float64(b.lastRefused(i, next)-start)/1e9, float64(next-start+b.slack)/1e9
 		p := Instant(roundest(max(.1, lo), hi) * 1e9)
 		b.windows(p, oddPeriod(p), try)
 	}

@@ -8,6 +8,7 @@ import "math"
 type slot struct {
 	reached float64 // zero: nothing was accepted
 	level   float64 // -1: no refusal ends the slot, because it is the last
+	sharp   float64 // the part of level that no doubt about arrivals explains
 	own     float64 // the part of level without what other processes sent
 	later   float64 // the least level that later refusals of the epoch found; -1: there were none
 	epoch   uint16  // the one that ends the slot; zero: none does
@@ -62,7 +63,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	st := s.begin(r.log[from].at + t.half)
 	st.head = int32(from)
 	cur := slot{level: -1, later: -1}
-	last := uint16(0)
+	last, e := uint16(0), (*epoch)(nil) // the epoch that began last
 	p.vague = math.MinInt64 / 4
 	for i := from; i < len(r.log); i++ {
 		l := &r.log[i]
@@ -85,15 +86,21 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		if l.refused == 0 {
 			continue
 		}
-		cur.level = max(early, s.inUse(&st, max(l.at+t.half, st.start)))
+		cur.sharp = s.inUse(&st, max(l.at+t.half, st.start))
+		cur.level = max(early, cur.sharp)
+		if s.family == atOnce {
+			cur.sharp = cur.level
+		}
 		cur.own = min(own, cur.level)
 		banned := s.refuses(&st, l.last+t.half, t.slack)
 		if l.epoch != 0 && l.epoch != last {
 			last = l.epoch
-			cur.void = banned
-			p.ends(&cur, r, l, st, l.at+t.half, s)
-			cur = slot{later: -1}
-		} else if l.epoch != 0 && p.n > 0 && !banned {
+			if e = r.epochAt(l.epoch); e != nil { // else it is forgotten, and ends no slot
+				cur.void = banned
+				p.ends(&cur, r, e, l, st, l.at+t.half, s)
+				cur = slot{later: -1}
+			}
+		} else if e != nil && l.epoch != 0 && p.n > 0 && !banned {
 			p.later(cur.level)
 		}
 		cur.level = -1
@@ -113,11 +120,9 @@ func (p *replay) reached(s *shape, st state, l *entry, log []entry, t timing) fl
 	}
 	span := l.last - l.at
 	if s.family == slidingLog && span > s.per { // they were not all in use at once
-		windows := float64(span) / float64(s.per)
-		if s.ban > 0 { // a size that is too large costs a ban, so nothing is made of bursts in the entry; if others did so, too, a rise from 1/s to 10/s was not found within a minute
-			windows = float64((span+2*t.slack)/s.per + 1)
-		}
-		return st.level - float64(l.under) - float64(l.taken)*(1-1/windows)
+		n := float64(l.taken)
+		even := n*float64(s.per)/float64(span) - float64(l.uneven)/2 // uneven bounds how far the number before a window and that up to its end are off
+		return st.level - float64(l.under) - n + max(even, n/float64((span+2*t.slack)/s.per+1))
 	}
 	at := l.last + t.half + t.slack
 	level := s.peek(&st, at, log, t.half) - float64(l.under)
@@ -145,17 +150,10 @@ func (p *replay) later(level float64) {
 	}
 }
 
-// ends ends a slot with the first refusal of an epoch, which arrived at at and has entry l. st is
-// the state then.
-func (p *replay) ends(cur *slot, r *record, l *entry, st state, at Instant, s *shape) {
-	cur.epoch = l.epoch
-	i := r.epochAt(l.epoch)
-	if i < 0 {
-		cur.void = true
-		p.push(*cur)
-		return
-	}
-	e := &r.epochs[i]
+// ends ends a slot with the first refusal of epoch e, which arrived at at and has entry l. st is the
+// state then.
+func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st state, at Instant, s *shape) {
+	cur.epoch = e.id
 	shutOut := e.streak >= shutOutFrom
 	cur.void = cur.void || shutOut
 	cur.fade = r.cut && r.from(s) == 0 && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)

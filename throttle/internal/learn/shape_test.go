@@ -58,10 +58,10 @@ func TestTheLevelDoesNotDependOnTheSize(t *testing.T) {
 			b := serve(r, &s, size)
 			var p replay
 			p.run(&s, &b.record, timing{slack: 1})
-			if x := p.penalty(size); x > 1e-6 { // but the doubt of a nanosecond
+			if x, _ := p.penalty(size); x > 1e-6 { // but the doubt of a nanosecond
 				t.Fatalf("%s of %v: %v speaks against the truth", name, size, x)
 			}
-			if got, _ := p.size(0); math.Abs(got-size) > 1 {
+			if got, _, _ := p.size(0); math.Abs(got-size) > 1 {
 				t.Errorf("%s of %v: found %v", name, size, got)
 			}
 		}
