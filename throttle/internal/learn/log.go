@@ -16,8 +16,7 @@ const (
 	// it must not happen with each request.
 	keptEntries = maxEntries * 3 / 4
 	// maxEpochs is how many epochs are remembered. What one of them says against a candidate
-	// counts the less the more epochs followed it, and after so many it is forgotten. A replay
-	// has a slot for each.
+	// counts the less the more epochs followed it, see replay.weight. A replay has a slot for each.
 	maxEpochs = 24
 	// leastGrain is the shortest grain, see record. Arrivals are in doubt by twice as much at
 	// least, see trips.slack, so a finer log would say no more.
