@@ -228,7 +228,9 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 
 // returned notes that a request came back, whatever its answer says.
 func (l *learner) returned(g *ticket) {
-	l.hearFrom(g.where)
+	if l.paths == nil || l.divided() { // else nobody asks from where
+		l.hearFrom(g.where())
+	}
 	if g.strange() {
 		l.changes = true // who waited for it
 	}
@@ -249,7 +251,7 @@ func (l *learner) unanswered(now instant, g *ticket, end ending) {
 		e.lost(now, g.sent)
 	}
 	for _, q := range g.endpoint.quotas {
-		if q.Sharing.Binds(g.where) {
+		if g.bound(q) {
 			units, _, _ := q.costs(g.cost)
 			q.Lost(units)
 		}

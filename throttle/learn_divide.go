@@ -69,15 +69,17 @@ func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
 // draws on.
 func (l *learner) passed(q *quota, w attribution.Where) {
 	if depth, strange := q.Sharing.Strange(w); strange {
-		l.divide(q, depth, true)
+		l.divide(q, w, depth, true)
 	} else if d := l.division(&q.ID); d != nil && !q.Sharing.Binds(w) {
 		d.vain = 0
 	}
 }
 
-// divide tells limits of q's name apart from now on, so finely. If clean, q is that of
-// those that were seen with it; else it was a mixture, and is forgotten.
-func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {
+// divide tells limits of q's name apart from now on, so finely, because of an answer to a request
+// to w. If clean, q is that of those that were seen with it; else it was a mixture, and is
+// forgotten.
+func (l *learner) divide(q *quota, w attribution.Where, depth attribution.Depth, clean bool) {
+	l.hearFrom(w)
 	if d := l.division(&q.ID); d != nil {
 		d.depth = max(d.depth, depth)
 	} else if len(l.paths.divided) < maxQuotas {
@@ -96,12 +98,14 @@ func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {
 func (l *learner) sort(q *quota, g *ticket, limit *headers.Limit, cost float64, refused bool) {
 	s := &q.Sharing
 	if left, ok := stated.Remaining(limit); ok && !refused {
-		s.Answered(g.where, left, cost, q.UnderWay())
+		if !s.Settled() {
+			s.Answered(g.where(), left, cost, q.UnderWay())
+		}
 	} else if refused {
-		s.Refused(g.where, g.strange())
+		s.Refused(g.where(), g.strange())
 	}
 	if depth, divided := s.Divided(); divided {
-		l.divide(q, depth, false)
+		l.divide(q, g.where(), depth, false)
 		return
 	}
 	spent := q.Spent()
@@ -176,7 +180,8 @@ type learnedPaths struct {
 	from    attribution.Where // of the answer that is learned from
 }
 
-// hearFrom says where the request went whose answer is learned from now.
+// hearFrom says where the request went whose answer is learned from now. Of limits that are not
+// divided nobody asks for it.
 func (l *learner) hearFrom(w attribution.Where) {
 	if l.paths == nil && w != (attribution.Where{}) {
 		l.paths = new(learnedPaths)

@@ -45,9 +45,9 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 			continue
 		}
 		if silent = true; !refused && q.Over(g.sent) {
-			l.passed(q, g.where)
+			l.passed(q, g.where())
 		}
-		if !q.Sharing.Binds(g.where) || g.strange() {
+		if !g.bound(q) || g.strange() {
 			continue
 		}
 		units, _, _ := q.costs(g.cost)
@@ -76,10 +76,10 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	}
 	sent := g.sent
 	units, counted, guessed := q.costs(g.cost)
-	if !q.Sharing.Again(g.where) {
-		if depth, apart := q.Apart(sent, g.where, limit, units, refused); apart {
+	if q.Odd(sent, limit, refused) {
+		if depth, apart := q.Apart(sent, g.where(), limit, units, refused); apart {
 			again = false
-			l.divide(q, depth, true)
+			l.divide(q, g.where(), depth, true)
 			if q = l.quotaOf(limit, k, said); q == nil {
 				return nil, false
 			}

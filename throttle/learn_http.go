@@ -193,7 +193,7 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 	}
 	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), object: object, away: away, probe: p.tr.Probe, booked: p.shared()}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
-		g.where = k.whereOf(p.r)
+		g.r = p.r
 	}
 	g.limited = p.permit.limited
 	news := k.learner.finish(now, &g, end, status, s)
@@ -213,7 +213,7 @@ func (p *attempt) good(now instant, k *endpoint, s *headers.Signal) (news lesson
 	k.overload.Heard(now, sent, attribution.Reply{})
 	object := k.object(now, p.r)
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
-		g := ticket{endpoint: k, sent: sent, cost: p.cost(), permit: &p.permit, where: k.whereOf(p.r), booked: p.shared()}
+		g := ticket{endpoint: k, sent: sent, cost: p.cost(), permit: &p.permit, r: p.r, booked: p.shared()}
 		if l.returned(&g); !l.terms.pausesOnly {
 			news = l.hear(now, &g, s, false)
 		}

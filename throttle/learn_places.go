@@ -42,7 +42,7 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 		if n <= 0 {
 			continue
 		}
-		if !x.Sharing.Settled() {
+		if !x.Sharing.Settled() && !(x.Sharing.Depth() == attribution.ByKind && x.Ample(q.now, n)) {
 			if w == (attribution.Where{}) {
 				w = k.whereOf(q.r)
 			}

@@ -1,6 +1,8 @@
 package throttle
 
 import (
+	"net/http"
+
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -12,14 +14,23 @@ type ticket struct {
 	endpoint *endpoint
 	sent     instant // when it was granted
 	cost     Cost
-	permit   *placed           // not answered yet; nil: it drew on nothing
-	solo     *solo             // nil: not refused
-	object   *solo             // of its URL; nil: not refused
-	where    attribution.Where // zero: not known
-	booked   *fleet.Grant      // in the Store; nil: not
-	away     bool              // its answer told it to stay away for a while
-	limited  bool              // its answer was a 503 that said no more, and most likely a limiter's
-	probe    bool              // of a circuit, which asks as seldom as it likes: a failure shows no rate
+	permit   *placed       // not answered yet; nil: it drew on nothing
+	solo     *solo         // nil: not refused
+	object   *solo         // of its URL; nil: not refused
+	r        *http.Request // says where it went; nil: that is not known
+	booked   *fleet.Grant  // in the Store; nil: not
+	away     bool          // its answer told it to stay away for a while
+	limited  bool          // its answer was a 503 that said no more, and most likely a limiter's
+	probe    bool          // of a circuit, which asks as seldom as it likes: a failure shows no rate
+}
+
+// where is where the request went. To find that out takes time, so it is asked only about
+// limits of which it is not settled that all requests of a kind share them.
+func (g *ticket) where() attribution.Where { return g.endpoint.whereOf(g.r) }
+
+// bound reports whether q applies to the request, if it applies to its kind.
+func (g *ticket) bound(q *quota) bool {
+	return q.Sharing.Depth() == attribution.ByKind || q.Sharing.Binds(g.where())
 }
 
 func (g *ticket) mark(a *queue.Account) (m meter.Token, drew bool) {

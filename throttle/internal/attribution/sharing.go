@@ -3,7 +3,6 @@ package attribution
 import (
 	"hash/maphash"
 	"math"
-	"strings"
 )
 
 // A Where is the method and the path of a request, as keyed hashes. It tells requests of one
@@ -36,31 +35,37 @@ func WhereOf(seed maphash.Seed, method, path string) Where {
 	var space [160]byte // what is longer costs an allocation
 	text := append(space[:0], method...)
 	text = append(text, ' ')
+	from := len(text)
 	text = append(text, path...)
 	full := maphash.Bytes(seed, text)
 
-	text = append(text[:0], method...)
-	for more := true; more; {
-		var segment string
-		segment, path, more = strings.Cut(path, "/")
-		text = append(text, '/')
-		if !mayBeID(segment) {
-			text = append(text, segment...)
+	text[from-1] = '\n' // so that the hash of a stem is none of a path
+	n, id := from, false
+	for _, c := range text[from:] { // the stem takes the place of the path, as it is no longer
+		if c == '/' {
+			if id || n-from > longestWord {
+				n = from
+			}
+			text[n] = c
+			n++
+			from, id = n, false
+			continue
 		}
+		id = id || ofID(c)
+		text[n] = c
+		n++
 	}
-	return Where{maphash.Bytes(seed, text) | 1, full | 1}
+	if id || n-from > longestWord {
+		n = from
+	}
+	return Where{maphash.Bytes(seed, text[:n]) | 1, full | 1}
 }
 
-// mayBeID reports whether a segment of a path may be the id of an object.
-func mayBeID(segment string) bool {
-	for i := range len(segment) {
-		switch c := segment[i]; {
-		case c >= '0' && c <= '9', c == '@', c == '%', c == ':', c == '=':
-			return true
-		}
-	}
-	return len(segment) > 32
-}
+// longestWord is how long a segment of a path may be that is not taken for the id of an object.
+const longestWord = 32
+
+// ofID reports whether c shows that a segment is the id of an object.
+func ofID(c byte) bool { return c >= '0' && c <= ':' || c == '@' || c == '%' || c == '=' }
 
 // Servers state limits of the same name for all that a client sends, for each of their
 // endpoints, or for each object. So a Sharing finds out which requests share a stated limit.
@@ -163,10 +168,6 @@ func (s *Sharing) strange(w Where) (level int, is bool) {
 	return 0, false
 }
 
-// Again reports that the last answer was to a request to w, too, and that the limit binds all of
-// its kind: then Strange reports false.
-func (s *Sharing) Again(w Where) bool { return s.depth == ByKind && s.last == w }
-
 // Strange reports whether no answer to w has stated the limit yet, and which Depth is needed
 // if w has a limit of its own.
 func (s *Sharing) Strange(w Where) (d Depth, is bool) {
@@ -220,7 +221,10 @@ func (s *Sharing) turn(w Where) {
 	} else if s.last != (Where{}) && w.full != s.last.full {
 		s.more[1] = true
 	}
-	s.last, s.lately = w, [2]*drawn{}
+	if w.stem != s.last.stem {
+		s.lately[0] = nil
+	}
+	s.last, s.lately[1] = w, nil
 }
 
 // drew learns from an answer of a stem or a path. all is the count of those with which it is

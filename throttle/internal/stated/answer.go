@@ -98,16 +98,22 @@ func (q *Limit) MayAsk(now meter.Instant, w attribution.Where, n float64) bool {
 	return !q.fresh.IsOpen() && q.reset.Known && q.left < n && !q.flows()
 }
 
+// Odd reports that Apart may be true of an answer that states the limit l, as is rare.
+func (q *Limit) Odd(sent meter.Instant, l *headers.Limit, refused bool) bool {
+	return q.differs(l) || !refused && q.Over(sent)
+}
+
+func (q *Limit) differs(l *headers.Limit) bool {
+	return l.Quota.Known && q.size.Known && l.Quota.Value != q.size.Value
+}
+
 // Apart reports whether the limit l, which an answer to a request to w states, cannot be q
 // although it has the name of q. That is so if no answer to w has stated q before, and either
 // their sizes differ, or q had nothing left and the request was served, with as much left as
 // if w had a limit of its own. sent is when the request was sent. d is the Depth that tells
 // the requests of the two limits apart.
 func (q *Limit) Apart(sent meter.Instant, w attribution.Where, l *headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
-	other, over := l.Quota.Known && q.size.Known && l.Quota.Value != q.size.Value, !refused && q.Over(sent)
-	if !other && !over {
-		return 0, false // as nearly always, and found out sooner than who is strange
-	}
+	other, over := q.differs(l), !refused && q.Over(sent)
 	d, strange := q.Sharing.Strange(w)
 	if !strange {
 		return 0, false

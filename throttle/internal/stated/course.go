@@ -22,6 +22,10 @@ func (q *Limit) ample(now meter.Instant, n float64) bool {
 	return q.left-q.out-q.early-n >= 1 && q.goesOn(now) && q.counted && q.trail == nil && !q.terms.Fleet && !q.terms.Pace && (q.windows == 0 || !q.testing())
 }
 
+// Ample reports that so many units are left that n may go now, whoever else draws on q: so
+// MayAsk is false.
+func (q *Limit) Ample(now meter.Instant, n int64) bool { return q.ample(now, float64(n)) }
+
 // continues reports that an answer is about the window that goes on, and says nothing new but how
 // much is left and the reset.
 func (q *Limit) continues(now meter.Instant, a *Answer) bool {
