@@ -231,6 +231,27 @@ func (j *Judge) foresaw(a *Answer) bool {
 	return same
 }
 
+// Repeats is Heard of an answer that was accepted and is Logged by nobody, if it says just what
+// follows from the one that it is compared with and from what was spent since, and nothing was to
+// come back meanwhile. Nearly all answers of a server that nobody else uses are such: then this
+// takes a fifth of the time. Of any other answer it reports false and learns nothing.
+func (j *Judge) Repeats(sent, heard, reset meter.Instant, per time.Duration, left, cost, open, size, rate float64) bool {
+	c := &j.counter
+	there, least := left+cost, j.left-(j.spent+open)
+	if there < least || there > j.left-j.spent || size > 0 && there > size || open <= j.open/2-1 ||
+		j.heard == 0 || sent < j.heard || j.over(sent) ||
+		c.steady || c.end == 0 || reset == 0 || c.next(heard, reset) {
+		return false
+	}
+	if r := cmp.Or(rate, j.rate); r > 0 && (least+r*sent.Sub(j.heard).Seconds()-1-there)/2 >= clear {
+		return false
+	}
+	j.spent += cost
+	j.tally(heard, sent >= j.until[1].at)
+	c.heard(heard, reset, per, cost)
+	return true
+}
+
 // count counts what the request of an answer took, in the window that the answer states.
 func (j *Judge) count(a *Answer) {
 	units, end := a.Cost, a.Reset

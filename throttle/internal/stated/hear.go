@@ -246,23 +246,29 @@ func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 	if !a.Drew {
 		own = 0
 	}
-	said := refill.Answer{
-		Sent: a.Sent, Heard: now, Left: left, Cost: a.Cost, Refused: a.Refused, Open: max(0, q.out+q.early-own),
-		Size: q.sizeOr(0), Rate: q.refill, Per: q.window,
-	}
+	open, size, rate, reset := max(0, q.out+q.early-own), q.sizeOr(0), q.refill, meter.Instant(0)
 	if l.Quota.Known {
-		said.Size = l.Quota.Value
+		size = l.Quota.Value
 	}
-	if said.Rate == 0 && said.Size > 0 && q.window > 0 {
-		said.Rate = said.Size / q.window.Seconds()
+	if rate == 0 && size > 0 && q.window > 0 {
+		rate = size / q.window.Seconds()
 	}
 	if l.Reset.Known {
-		said.Reset, said.Doubt = now.Add(min(l.Reset.Value, MostWindow)), Coarse+now.Sub(a.Sent)
+		reset = now.Add(min(l.Reset.Value, MostWindow))
+	}
+	kind := q.judge.Kind()
+	if !a.Refused && q.trail == nil && kind != refill.Counter && q.judge.Repeats(a.Sent, now, reset, q.window, left, a.Cost, open, size, rate) {
+		return was
+	}
+	said := refill.Answer{
+		Sent: a.Sent, Heard: now, Left: left, Cost: a.Cost, Refused: a.Refused, Open: open, Size: size, Rate: rate, Per: q.window, Reset: reset,
+	}
+	if l.Reset.Known {
+		said.Doubt = Coarse + now.Sub(a.Sent)
 	}
 	if q.trail != nil {
 		said.Log, said.Logged = q.logged(now, a.Sent, own), true
 	}
-	kind := q.judge.Kind()
 	if q.judge.Heard(&said); q.judge.Kind() == kind && kind != refill.Counter {
 		return was
 	}
