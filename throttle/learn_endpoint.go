@@ -36,6 +36,7 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 			news = lesson{what: causeQuota, quota: q}
 		}
 		if q != nil {
+			q.like = &s.Limits[i] // the memory of the host's headers uses it again
 			heard = append(heard, q)
 		}
 	}
@@ -134,7 +135,7 @@ func (k *endpoint) again(limit *headers.Limit, said []*quota) *quota {
 		return nil
 	}
 	q := k.quotas[len(said)]
-	if q.namesake || q.Sharing.Depth() != attribution.ByKind || !limit.Remaining.Known || !q.ID.Names(limit) || slices.Contains(said, q) {
+	if q.namesake || q.Sharing.Depth() != attribution.ByKind || !limit.Remaining.Known || q.like != limit && !q.ID.Names(limit) || slices.Contains(said, q) {
 		return nil
 	}
 	return q

@@ -15,11 +15,12 @@ type quota struct {
 	stated.Limit
 	account   *queue.Account
 	terms     *learnTerms
-	endpoints []*endpoint // the kinds of request that it binds
-	spent     bool        // the last answer left nothing
-	usual     float64     // the size that good answers state; zero: none does
-	other     bool        // the last answer was a refusal that states another size: it is for another limit
-	namesake  bool        // there is another of the same name, or was
+	endpoints []*endpoint    // the kinds of request that it binds
+	spent     bool           // the last answer left nothing
+	usual     float64        // the size that good answers state; zero: none does
+	other     bool           // the last answer was a refusal that states another size: it is for another limit
+	like      *headers.Limit // what an answer last stated it by, whose name does not change
+	namesake  bool           // there is another of the same name, or was
 }
 
 // compare takes in what size an answer states.

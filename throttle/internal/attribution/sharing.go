@@ -107,6 +107,7 @@ type Sharing struct {
 	lately [2]*drawn         // seen of the stem and the path of last, which are the most likely to come again; nil: not looked up
 	count  float64           // units answered
 	last   Where             // of the last answer
+	still  bool              // its drawn in lately have no comparison due, and none can be as long as only they are answered
 	more   [2]bool           // several stems were seen; several paths of a stem were
 }
 
@@ -196,18 +197,24 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 	}
 	if s.last != w || s.seen == nil {
 		s.turn(w)
+	} else if stem, full := s.lately[0], s.lately[1]; s.still && left <= stem.base && left <= full.base {
+		s.count += cost
+		stem.left, stem.count = left, stem.count+cost
+		full.left, full.count = left, full.count+cost
+		return
 	}
 	if len(s.seen)+4 > mostSeen {
 		s.common[1] = settledAt // there is no room for more paths: those of a stem share the limit
 		if s.depth == ByKind {
-			s.common[0], s.seen, s.lately = settledAt, nil, [2]*drawn{}
+			s.common[0], s.seen, s.lately, s.still = settledAt, nil, [2]*drawn{}, false
 		}
 		return
 	}
 	s.count += cost
-	stem := s.drew(0, w.stem, newStems, s.count, left, cost, underWay)
+	stem, due := s.drew(0, w.stem, newStems, s.count, left, cost, underWay)
 	if s.depth != ByStem || s.common[1] < settledAt {
-		s.drew(1, w.full, ^w.stem, stem.count, left, cost, underWay)
+		_, dueToo := s.drew(1, w.full, ^w.stem, stem.count, left, cost, underWay)
+		s.still = !due && !dueToo
 	}
 }
 
@@ -224,15 +231,16 @@ func (s *Sharing) turn(w Where) {
 	if w.stem != s.last.stem {
 		s.lately[0] = nil
 	}
-	s.last, s.lately[1] = w, nil
+	s.last, s.lately[1], s.still = w, nil, false
 }
 
 // drew learns from an answer of a stem or a path. all is the count of those with which it is
 // compared. If they share one limit, what is left falls by as much as all of them took; if each
 // has its own, by what it took itself. Stems or paths that come for the first time are
-// compared, together, with those before them; fresh is the hash for them.
-func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying float64) *drawn {
-	d := s.lately[level]
+// compared, together, with those before them; fresh is the hash for them. due says that drew had to
+// look whether a comparison is due.
+func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying float64) (d *drawn, due bool) {
+	d = s.lately[level]
 	known := d != nil
 	if !known {
 		if d = s.seen[hash]; d != nil {
@@ -244,10 +252,10 @@ func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying fl
 	}
 	d.left, d.count = left, d.count+cost
 	if known && d.all > 0 && left <= d.base && all-d.all-(d.count-d.own) < comparedAfter {
-		return d // compare would find out the same: it is not due, however few are under way
+		return d, false // compare would find out the same: it is not due, however few are under way
 	}
 	s.compare(level, d, all, left, flying, !known)
-	return d
+	return d, true
 }
 
 // meet begins to count a stem or a path that comes for the first time.
@@ -310,7 +318,7 @@ func (s *Sharing) Refused(w Where, asked bool) {
 	}
 	if s.seen != nil && len(s.seen)+2 <= mostSeen {
 		s.seen[w.stem], s.seen[w.full] = new(drawn), new(drawn)
-		s.lately = [2]*drawn{}
+		s.lately, s.still = [2]*drawn{}, false
 	}
 }
 

@@ -3,6 +3,8 @@ package attribution_test
 import (
 	"fmt"
 	"hash/maphash"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -12,6 +14,39 @@ import (
 var seed = maphash.MakeSeed()
 
 func get(path string) attribution.Where { return attribution.WhereOf(seed, "GET", path) }
+
+// What is taken in at once, of one answer after the other to the same path, is what would be
+// taken in otherwise.
+func TestAnswersToOnePathAreTakenInAtOnce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 7))
+	at := []attribution.Where{get("/a"), get("/a"), get("/a/1"), get("/a/2"), get("/b"), {}}
+	for range 100 {
+		var short, long attribution.Sharing
+		left := 1000.0
+		w := at[0]
+		for i := range 100 {
+			if rng.IntN(5) == 0 {
+				w = at[rng.IntN(len(at))]
+			}
+			cost, open := float64(rng.IntN(3)), float64(rng.IntN(20)/16)
+			if left -= cost; rng.IntN(30) == 0 {
+				left += float64(rng.IntN(40) - 20)
+			}
+			if rng.IntN(50) == 0 {
+				short.Refused(w, i%2 == 0)
+				long.Refused(w, i%2 == 0)
+			}
+			short.Answered(w, left, cost, open)
+			attribution.LookAgain(&long)
+			long.Answered(w, left, cost, open)
+			got := short
+			attribution.LookAgain(&got)
+			if attribution.LookAgain(&long); !reflect.DeepEqual(got, long) {
+				t.Fatalf("after %d answers\n%+v, want\n%+v", i+1, got, long)
+			}
+		}
+	}
+}
 
 // Paths that differ in what may be an id have a stem in common.
 func TestStemsLeaveIDsOut(t *testing.T) {
@@ -23,6 +58,10 @@ func TestStemsLeaveIDsOut(t *testing.T) {
 		{"/users/7/posts", "/users/7/likes", attribution.ByStem},
 		{"/a/x:y", "/a/b%20c", attribution.ByPath},
 		{"/a/b", "/a/c", attribution.ByStem},
+		{"/a/" + strings.Repeat("x", 33) + "/b", "/a/" + strings.Repeat("y", 40) + "/b", attribution.ByPath},
+		{"/a/" + strings.Repeat("x", 32), "/a/" + strings.Repeat("y", 32), attribution.ByStem},
+		{"/a/1", "/a/", attribution.ByPath},
+		{"/a/1/", "/a/", attribution.ByStem},
 	} {
 		var s attribution.Sharing
 		s.Answered(get(test.a), 10, 1, 0)
