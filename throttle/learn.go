@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -68,6 +69,7 @@ type endpoint struct {
 	slow     concurrency.Limit
 	quotas   []*quota
 	barred   bool    // it was told to stay away for long, and not served since: others ask first
+	ends     bool    // kind.Key.Ends of key
 	bodies   int32   // of answers that are being read, of a host that was overloaded
 	group    *group  // with which it shares limits that bind no others: what is found is of these, not the learner's; nil: it is in none
 	last     instant // start
@@ -85,10 +87,20 @@ func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
 }
 
 func newEndpoint(l *learner, key kind.Key) *endpoint {
-	k := &endpoint{key: key, learner: l, slow: l.host.Slow.Kind()}
+	k := &endpoint{key: key, ends: key.Ends(), learner: l, slow: l.host.Slow.Kind()}
 	k.account = queue.Account{Meter: k, Label: l.terms.words.endpoint, Group: &l.scope.Group}
 	k.route = l.scope.routeOf(key)
 	return k
+}
+
+// kindOf returns the endpoint of r, which the pattern route matches; "": none does.
+func (l *learner) kindOf(r *http.Request, route string, now instant) *endpoint {
+	if route == "" && len(l.endpoints) > 0 {
+		if k := l.endpoints[0]; k.ends && k.key.Holds(r) {
+			return k
+		}
+	}
+	return l.endpointOf(kind.Of(r, route), now)
 }
 
 // endpointOf returns the endpoint of that name.

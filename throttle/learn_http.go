@@ -8,7 +8,6 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
-	"github.com/weirhttp/weir/throttle/internal/kind"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -46,17 +45,16 @@ func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, rout
 			home.learned.start.Share(now)
 		}
 	}
-	key := kind.Of(q.r, route)
 	if s.learned.joint != nil {
 		if l := s.learned.sure(now, q.credential); l != nil {
-			return l.endpointOf(key, now), nil
+			return l.kindOf(q.r, route, now), nil
 		}
 	}
 	l := s.learned.learner(now, t, r, home.learned.start, q)
 	if common := s.learned.shared(now, l, known); common != nil {
-		return common.endpointOf(key, now), l.endpointOf(key, now)
+		return common.kindOf(q.r, route, now), l.kindOf(q.r, route, now)
 	}
-	return l.endpointOf(key, now), nil
+	return l.kindOf(q.r, route, now), nil
 }
 
 // identify finds out who makes r. It may call the user's function.

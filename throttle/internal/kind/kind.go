@@ -28,6 +28,8 @@ type Key struct {
 	Rest   string // the pattern, or the first segment of the path without the slash before it
 }
 
+const most = 64 // bytes of a path that are kept
+
 // Of returns the kind of r. pattern is that of the budget that r matches; "": it matches none.
 func Of(r *http.Request, pattern string) Key {
 	if pattern != "" {
@@ -95,8 +97,20 @@ func unmatched(r *http.Request) Key {
 		}
 		end += len("/") + len(segment)
 	}
-	const most = 64 // of what is kept
 	return Key{Method(r), path[:min(end, most)]}
+}
+
+// Ends reports that a path belongs to k whatever comes after k and a slash in it: k does not end
+// with the name of an API or a version.
+func (k Key) Ends() bool {
+	return k.Method != "" && len(k.Rest) < most && !isVersion(k.Rest[strings.LastIndexByte(k.Rest, '/')+1:])
+}
+
+// Holds reports that r, which matches no pattern, is of the kind k, for which Ends is true. It is
+// quicker than Of, and false for some odd paths.
+func (k *Key) Holds(r *http.Request) bool {
+	path, n := r.URL.Path, len("/")+len(k.Rest)
+	return len(path) >= n && path[0] == '/' && path[1:n] == k.Rest && (len(path) == n || path[n] == '/') && Method(r) == k.Method
 }
 
 // cutSegment cuts off what stands before the first slash. Each request pays for it, twice

@@ -1,6 +1,7 @@
 package kind_test
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,6 +39,37 @@ func TestWhichKindARequestIs(t *testing.T) {
 		if got := kind.Of(request(test.method, test.path), "").String(); got != test.want {
 			t.Errorf("%q %q is of the kind %q, want %q", test.method, test.path, got, test.want)
 		}
+	}
+}
+
+// TestWhatAKindHoldsIsOfIt: what is found out sooner is what Of says.
+func TestWhatAKindHoldsIsOfIt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	segments := []string{"", "api", "v1", "v2beta1", "orders", "17", "me", "a b", strings.Repeat("x", 30), strings.Repeat("y", 64)}
+	path := func() string {
+		p := ""
+		for range rng.IntN(5) {
+			p += "/" + segments[rng.IntN(len(segments))]
+		}
+		return p[min(len(p), rng.IntN(12)/11):] // now and then without the first slash
+	}
+	held := 0
+	for range 20000 {
+		a, b := request("GET", path()), request([]string{"GET", "", "PUT"}[rng.IntN(3)], path())
+		k := kind.Of(a, "")
+		if !k.Ends() || !k.Holds(b) {
+			continue
+		}
+		held++
+		if got := kind.Of(b, ""); got != k {
+			t.Fatalf("%q holds %s %q, which is %q", k, b.Method, b.URL.Path, got)
+		}
+	}
+	if held < 500 {
+		t.Errorf("%d were held", held)
+	}
+	if k := kind.Of(request("GET", "/x"), "GET h/x/"); k.Ends() {
+		t.Error("a pattern says what it holds")
 	}
 }
 
