@@ -137,10 +137,11 @@ func (p *attempt) pass(q *ask, home *record) bool {
 	k := p.endpoint
 	own := q.scope.owned(p.room[:0], q)
 	draws := k.stated(own, q)
-	if q.Shut(now) != nil || !queue.Room(now, own) || !k.open(now) || !queue.Room(now, draws[len(own):]) {
+	rest := draws[len(own):]
+	if q.Shut(now) != nil || !k.open(now) || !queue.Room(now, rest) || !queue.Draw(now, draws[:len(own)], true) {
 		return false
 	}
-	queue.Charge(now, draws, true)
+	queue.Charge(now, rest, true)
 	p.arrive(e, now)
 	p.count()
 	p.counts().grant(now)

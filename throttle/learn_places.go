@@ -96,9 +96,13 @@ func (k *endpoint) starts(needs []queue.Need) bool {
 // open reports whether a request of k may take its places at now.
 func (k *endpoint) open(now instant) bool {
 	l := k.learner
-	return l.account.Clear(now) && l.At(now, 1) <= now &&
-		l.host.account.Clear(now) && l.host.At(now, 1) <= now &&
-		k.account.Clear(now) && k.At(now, 1) <= now
+	if !l.account.Clear(now) || !l.host.account.Clear(now) || !k.account.Clear(now) {
+		return false
+	}
+	if l.cooldown == nil && k.cooldown == nil && !k.barred && l.host.Slow.Free() && k.slow.Free() {
+		return true // as mostly: the questions below have no other answer then
+	}
+	return l.At(now, 1) <= now && l.host.At(now, 1) <= now && k.At(now, 1) <= now
 }
 
 // placed is a permit, and to a request that did not have to wait its places at what

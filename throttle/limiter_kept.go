@@ -109,7 +109,7 @@ func (k *kept) take(g *Grant, n, upTo int64) bool {
 		n = max(1, min(upTo, k.meter.State(now).Units()))
 		fallthrough
 	default:
-		token, ok = k.meter.TakeNow(now, n)
+		token, ok = k.meter.TakeNow(now, n, false)
 	}
 	if !ok {
 		return false
@@ -139,7 +139,7 @@ func (k *kept) try(d *Decision, g *Grant, c Cost, spend bool) bool {
 	switch {
 	case n == 0:
 	case spend:
-		token, ok = k.meter.TakeNow(now, n)
+		token, ok = k.meter.TakeNow(now, n, false)
 	default:
 		ok = k.meter.At(now, n) <= now
 	}

@@ -131,21 +131,24 @@ func (m *Rated) Take(now Instant, n int64, held bool) Token {
 	return 0
 }
 
-// TakeNow is Take of units that are not held, if At returns now, and does nothing
-// otherwise. The rate has neither Align nor WarmUp. It is quicker than At and Take.
-func (m *Rated) TakeNow(now Instant, n int64) (k Token, ok bool) {
+// TakeNow is Take if At returns now, and does nothing otherwise. The rate has to be Plain. It is
+// quicker than At and Take.
+func (m *Rated) TakeNow(now Instant, n int64, held bool) (k Token, ok bool) {
 	s := m.Rate
 	if !s.Bucket && m.window.at(now, s, n) > now || s.shaped && m.bucket.at(now, s, n) > now {
 		return 0, false
 	}
 	if !s.Bucket {
-		m.window.take(now, s, n, false)
+		m.window.take(now, s, n, held)
 	}
 	if s.shaped {
-		k = m.bucket.take(now, s, n, false)
+		k = m.bucket.take(now, s, n, held)
 	}
 	return k, true
 }
+
+// Plain reports that the rate has neither Align nor WarmUp.
+func (s *Rate) Plain() bool { return s.Align == nil && s.warm == nil }
 
 func (m *Rated) Answered(now Instant, n int64, _ Token, granted Instant) (more bool) {
 	switch {

@@ -102,6 +102,26 @@ func Room(now meter.Instant, needs []Need) bool {
 	return true
 }
 
+// Draw is Charge if there is Room, and reports whether there is. For the one configured rate that
+// most hosts have, it takes two thirds of the time of both.
+func Draw(now meter.Instant, needs []Need, held bool) bool {
+	if len(needs) == 1 && needs[0].N != 0 {
+		d := &needs[0]
+		if m, ok := d.Account.Meter.(*meter.Rated); ok && m.Plain() {
+			if !d.Account.Clear(now) {
+				return false
+			}
+			d.Token, ok = m.TakeNow(now, d.N, held)
+			return ok
+		}
+	}
+	if !Room(now, needs) {
+		return false
+	}
+	Charge(now, needs, held)
+	return true
+}
+
 // Clear reports that nobody waits for a and it is not paused.
 func (a *Account) Clear(now meter.Instant) bool { return a.waitlist == nil && a.Paused <= now }
 
