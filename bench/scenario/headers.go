@@ -66,12 +66,12 @@ func newSpeaker(d statement) *speaker {
 	return s
 }
 
-// headerCosts is what a call costs whose answer states limits. Of the rivals, none
-// reads more than Retry-After.
+// headerCosts is what a call costs whose answer states limits, with one goroutine and with two.
+// Of the rivals, none reads more than Retry-After.
 func headerCosts(s Size) (result.Table, error) {
 	rounds, n := pick(s, 1, 3, 13), pick(s, 20, 4000, 10000)
 	t := result.Table{ID: "headers", Title: "A call whose answer states limits",
-		Note: "The figures are the nanoseconds that are added to a GET over a stub, with timeouts on and no limit configured. The answers of the stub state their limits in one of four ways, or not at all. The remaining units change with each answer. The rivals do not read these headers."}
+		Note: "The figures are the nanoseconds that are added to a GET over a stub, with timeouts on and no limit configured. The answers of the stub state their limits in one of four ways, or not at all. The remaining units change with each answer. x2: with two goroutines, the time per call. The rivals do not read these headers."}
 	policy := rival.Default()
 	list := []rival.Rival{rival.Bare(), rival.Weir(), rival.Hand(), rival.Failsafe()}
 	var fs []func(int)
@@ -90,7 +90,10 @@ func headerCosts(s Size) (result.Table, error) {
 			fs = append(fs, f)
 		}
 	}
-	costs := interleave(rounds, n, 1, fs)
+	for _, d := range statements() {
+		t.Columns = append(t.Columns, less(d.name+" x2", 0, .1))
+	}
+	costs := append(interleave(rounds, n, 1, fs), interleave(rounds, n, 2, fs)...)
 	for i, r := range list {
 		row := row(r)
 		for k := range t.Columns {

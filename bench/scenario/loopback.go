@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,39 +67,47 @@ func throughput(s Size, http2 bool) (result.Table, error) {
 		id, name = "http2", "HTTP/2 over TLS"
 	}
 	t := result.Table{ID: id, Title: fmt.Sprintf("%s: requests at concurrency 32", name),
-		Note:    fmt.Sprintf("%d batches of %d requests, each between two batches of bare net/http. Of bare: the throughput, divided by that of these two batches (median). Server and clients share the cores.", batches, size),
-		Columns: []result.Column{more("requests/s", 0, .06), more("of bare", 2, .06), less("p50 µs", 0, .06), less("p99 µs", 0, .15), less("failed", 0, 0)}}
+		Note:    fmt.Sprintf("%d batches of %d requests, each between two batches of bare net/http. Of bare: the throughput, divided by that of these two batches (median); x1: the same on one processor, with a quarter of the batches. Server and clients share the cores.", batches, size),
+		Columns: []result.Column{more("requests/s", 0, .06), more("of bare", 2, .06), more("of bare x1", 2, .06), less("p50 µs", 0, .06), less("p99 µs", 0, .15), less("failed", 0, 0)}}
 	url, base, done := echo(http2)
 	defer done()
 	policy := rival.Default()
 	policy.Rate = rival.Rate{Limit: 1e8, Per: time.Second, Bucket: 1e8}
 	rivals := rival.All()
-	results := make([]served, len(rivals))
+	results, alone := make([]served, len(rivals)), make([]served, len(rivals))
 	for i, r := range rivals {
 		c, err := r.New(base(), policy)
 		if err != nil {
 			return t, err
 		}
 		defer c.Close()
-		results[i].do = c.Do
+		results[i].do, alone[i].do = c.Do, c.Do
 		batch(c.Do, url, max(size/4, 32), 32)
 	}
-	bare := served{do: base().RoundTrip}
-	bare.add(url, size)
-	for range batches {
-		for i := range results {
-			before := bare.rate
-			rate := results[i].add(url, size)
-			after := bare.add(url, size)
-			results[i].ratios = append(results[i].ratios, rate/((before+after)/2))
-		}
-	}
+	bare := &served{do: base().RoundTrip}
+	compare(results, bare, url, size, batches)
+	all := runtime.GOMAXPROCS(1)
+	compare(alone, bare, url, size, max(batches/4, 1))
+	runtime.GOMAXPROCS(all)
 	for i, r := range rivals {
 		v := &results[i]
-		t.Rows = append(t.Rows, row(r, result.Num(quantile(v.rates, .5)), result.Num(quantile(v.ratios, .5)),
+		t.Rows = append(t.Rows, row(r, result.Num(quantile(v.rates, .5)), result.Num(quantile(v.ratios, .5)), result.Num(quantile(alone[i].ratios, .5)),
 			result.Num(float64(quantile(v.each, .5))/1e3), result.Num(float64(quantile(v.each, .99))/1e3), result.Num(v.failed)))
 	}
 	return t, nil
+}
+
+// compare lets each of list make so many batches, between two batches of bare each.
+func compare(list []served, bare *served, url string, size, batches int) {
+	bare.add(url, size)
+	for range batches {
+		for i := range list {
+			before := bare.rate
+			rate := list[i].add(url, size)
+			after := bare.add(url, size)
+			list[i].ratios = append(list[i].ratios, rate/((before+after)/2))
+		}
+	}
 }
 
 // echo is a server that answers at once, and what makes transports for it.
