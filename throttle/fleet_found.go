@@ -36,7 +36,7 @@ type peers struct {
 	members             int
 	maxPause            time.Duration
 	cooldown            **cooldown.Cooldown      // of who draws on the evidence
-	waits               *fleet.Tally             // how often processes asked that had no room
+	waits               *fleet.Tally             // how often processes asked that had no room, and no more than their part
 	ask                 func(waits *fleet.Tally) // asks the Store what others did, and counts that if waits is not nil
 
 	open  int64   // own units that were granted here, and are on their way to the Store
@@ -236,30 +236,38 @@ func (o *peers) at(now, at instant) instant {
 	if o == nil {
 		return at
 	}
-	if at > now {
-		o.lead.Lacks(now, o.alone)
-		return o.asks(now, at, o.waits)
-	}
-	room := o.of.Room(now)
-	if o.members == 0 || room == learn.Unlimited {
+	room, x, k := o.of.Room(now), o.of.turns(), float64(o.members)
+	if at <= now && (o.members == 0 || room == learn.Unlimited) {
 		return at
 	}
-	k, x := float64(o.members), o.of.turns()
+	ahead := o.ahead(max(x.Units, x.Burst, float64(room)))
+	if at > now {
+		o.lead.Lacks(now, o.alone)
+		if ahead > 0 { // it had its part
+			return o.asks(now, at, nil)
+		}
+		return o.asks(now, at, o.waits)
+	}
 	span := x.Per
 	if x.Burst > 0 { // a bucket has no window: one unit for each
 		span = time.Duration(k * float64(o.of.regain()))
 	}
 	share := float64(room) / k
-	n, _ := o.sent.Count()
 	others, _ := o.sent.Others()
-	asked, _ := o.waits.Others()
-	good, all := n-others-o.bad, n-o.lost-o.bad // what was refused is nobody's part
-	ahead := o.lead.Ahead(good, all, k, max(x.Units, x.Burst, float64(room))) + 1 - share
-	wait := o.lead.Wait(now, ahead, max(1, share), fleet.Turn(span, o.members), others+asked)
+	lacks, _ := o.waits.Others()
+	wait := o.lead.Wait(now, ahead+1-share, max(1, share), fleet.Turn(span, o.members), others, lacks)
 	if wait <= 0 {
 		return now
 	}
 	return o.asks(now, now.Add(wait), nil)
+}
+
+// ahead is by how many units this process is ahead of the others, of a limit of that size.
+func (o *peers) ahead(size float64) float64 {
+	n, _ := o.sent.Count()
+	others, _ := o.sent.Others()
+	good, all := n-others-o.bad, n-o.lost-o.bad // what was refused is nobody's part
+	return o.lead.Ahead(good, all, max(1, float64(o.members)), size)
 }
 
 // turns is the limit that is drawn from in turns: the one that was found or, while none is
@@ -272,7 +280,7 @@ func (e *evidence) turns() learn.Limit {
 }
 
 // asks asks the Store what others did, if it is time to, while requests wait until at, and
-// returns when to see to it again. waits is nil if they only let others go first. A fleet of the
+// returns when to see to it again. waits is nil if they only let others go first, or had their part. A fleet of the
 // largest size asks a hundred times a second in all, a process ten times; and sooner where a
 // refusal may be heard of. So all have much the same log: without that, those that wait learn
 // late what others sent, and take it for sent lately.

@@ -358,6 +358,24 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 	testnet.Judge(t, uneven <= .3, "one process was %.2f off an equal share, in the mean of all tests", uneven)
 }
 
+// Of a slow bucket the processes believe in different limits for long. One that believes in a fast
+// bucket, and so sees room where the others see none, leaves them their part nevertheless.
+func TestAFleetSharesASlowBucket(t *testing.T) {
+	const processes, windows, servers = 16, 24, 3
+	uneven := 0.0
+	for _, seed := range [servers]uint64{534, 561, 605} { // 24 or 26 units per 14 to 19 s
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudgeted(seed, "bucket", "retry-after")
+			w := b.work(t, processes, 4, 0, windows*b.per)
+			t.Logf("%d per %v: %d served, %d refused, uneven %.2f: %v", b.size, b.per, w.served, w.refused, w.unevenness(), w.each)
+			uneven += w.unevenness() / servers
+		})
+	}
+	if uneven > .3 {
+		t.Errorf("one process was %.2f off an equal share, in the mean of %d servers, want at most .3", uneven, servers)
+	}
+}
+
 // A process that has work while the others of its fleet have none does not wait for them: it
 // is served nearly as much as one without a fleet.
 func TestOneOfAFleetHasWork(t *testing.T) {

@@ -27,7 +27,7 @@ func TestLeadsAreEven(t *testing.T) {
 					for left > 0 {
 						share := float64(left) / k
 						ahead := leads[i].Ahead(int64(drawn[i]), tally.count, k, float64(size)) + 1 - share
-						if leads[i].Wait(now, ahead, max(1, share), mostTurn, tally.count-int64(drawn[i])) > 0 {
+						if leads[i].Wait(now, ahead, max(1, share), mostTurn, tally.count-int64(drawn[i]), 0) > 0 {
 							break
 						}
 						leads[i].Drew(1)
@@ -106,7 +106,7 @@ func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
 		l.Lacks(now, alone)
 		begin := now
 		for {
-			d := l.Wait(now, 4, 1, mostTurn, others)
+			d := l.Wait(now, 4, 1, mostTurn, others, 0)
 			if d == 0 {
 				return now.Sub(begin)
 			}
@@ -133,8 +133,37 @@ func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
 func TestTurnsLastUntilOthersHaveAsked(t *testing.T) {
 	for _, members := range []int{2, 16, 40} {
 		var l Lead
-		if got, want := l.Wait(meter.Instant(time.Hour), 1, 1, Turn(time.Millisecond, members), 0), AskPause(members); got < want {
+		if got, want := l.Wait(meter.Instant(time.Hour), 1, 1, Turn(time.Millisecond, members), 0, 0), AskPause(members); got < want {
 			t.Errorf("a turn for %d members lasts %v, want %v", members, got, want)
 		}
+	}
+}
+
+// A process that sees room where others see none waits for these, a turn for each unit that it
+// is ahead: it does not draw all that they leave. If they need nothing, it does.
+func TestWaitsForOthersThatLackGetLonger(t *testing.T) {
+	const k = 16
+	drawn := func(lack bool) (units int64) {
+		var l Lead
+		asked := int64(0)
+		for now := meter.Instant(time.Hour); now < meter.Instant(time.Hour+time.Minute); now = now.Add(100 * time.Millisecond) {
+			if lack {
+				asked++
+			}
+			for range 10 { // each time there is room for ten more
+				if l.Wait(now, l.Ahead(units, units, k, k)+1, 1, 500*time.Millisecond, 0, asked) > 0 {
+					break
+				}
+				l.Drew(1)
+				units++
+			}
+		}
+		return units
+	}
+	if n := drawn(true); n < 5 || n > 12 {
+		t.Errorf("drew %d units in a minute in which others had too little, want about 8", n)
+	}
+	if n := drawn(false); n < 5000 {
+		t.Errorf("drew %d units in a minute in which others needed nothing, want nearly all", n)
 	}
 }

@@ -282,7 +282,7 @@ func (q *Limit) turn(now meter.Instant, cost, level float64) time.Duration {
 		asked, _ := s.marks.waits.Others()
 		others += asked
 	}
-	d := s.lead.Wait(now, ahead, max(1, level/k), fleet.Turn(s.span, q.terms.Members), others)
+	d := s.lead.Wait(now, ahead, max(1, level/k), fleet.Turn(s.span, q.terms.Members), others, 0)
 	if d <= 0 {
 		return 0
 	}
