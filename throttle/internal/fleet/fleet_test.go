@@ -66,6 +66,8 @@ func rates(text string) []meter.Spec {
 				s.Bucket = words[i] == "bucket"
 			case "align":
 				s.Align = time.UTC
+			case "warmup":
+				s.WarmUp, _ = time.ParseDuration(words[i+1])
 			default:
 				panic(text)
 			}
