@@ -152,6 +152,51 @@ func TestHalfIsCutOff(t *testing.T) {
 	t.Logf("%d requests in %.1f s, %.2f of the rate", n, took, float64(n)/rate/took)
 }
 
+// TestStateIsLostUnderProcesses: a bucket is spent by processes when Redis loses all, falls back to
+// a dump of some seconds ago, or throws the key away. They put back what they remember: one that
+// comes new with the dump gets nothing that was spent, and with the others what those leave.
+func TestStateIsLostUnderProcesses(t *testing.T) {
+	const members, callers, bucket, rate = 4, 2, 100, 10
+	faults := map[string]func(t *testing.T, s *server){
+		"restarted from a dump": func(t *testing.T, s *server) { s.kill(); s.restart(t) },
+		"restarted empty":       func(t *testing.T, s *server) { s.kill(); s.restart(t) },
+		"thrown away":           func(t *testing.T, s *server) { s.client(t).FlushAll(t.Context()) },
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for its rate most of the time
+			s, a := startServer(t), startAPI(t)
+			j := job{Redis: s.addr, Members: members + 1, Callers: callers, Deadline: time.Second,
+				Budgets: map[string]string{a.host: "10/s bucket 100"}}
+			ws := processes(t, members, j)
+			a.await(t, bucket+rate/2)
+			if name == "restarted from a dump" {
+				if err := s.client(t).Save(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.await(t, 5*rate) // a dump does not know of these
+			fault(t, s)
+			if name == "restarted from a dump" {
+				ws = append(ws, processes(t, 1, j)...)
+			}
+			a.await(t, 3*rate)
+			if d := end(t, ws); d.Failed > 0 {
+				t.Errorf("%d requests failed", d.Failed)
+			}
+			at := a.seen()
+			took := float64(slices.Max(at)-slices.Min(at)) / 1e6
+			// One request of each process where an outage begins and where it ends, and those
+			// that were on their way.
+			extra := float64(len(at)) - bucket - rate*took
+			if most := float64(2*len(ws) + callers*len(ws)); extra > most {
+				t.Errorf("%.0f beyond the limit, want at most %.0f", extra, most)
+			}
+			t.Logf("%d requests in %.1f s, %.0f beyond the limit", len(at), took, extra)
+		})
+	}
+}
+
 // judge compares what arrived within per with what may: limit, and more of those
 // that were held up. stall is for how long processes were not let run that were to
 // be: longer than an eighth of the window, and requests may come late.

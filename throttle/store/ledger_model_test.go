@@ -55,7 +55,7 @@ type modelState struct {
 	saved   store.Ledger
 	kept    bool // saved is there to be put back
 	fault   bool // has happened
-	lost    bool // all, by the fault
+	lost    bool // all, by the fault, or all that was in use
 	procs   []modelProcess
 	flight  []modelMessage
 	sent    []int // ticks
@@ -142,6 +142,9 @@ func (m *model) deliver(s modelState, msg modelMessage) modelState {
 		b := m.booking(msg.seen)
 		if msg.seen.Gen != 0 {
 			b.Draws[0].Seen.Age += time.Duration(s.now-msg.at) * modelTick
+		}
+		if s.fault && s.ledger.Gen>>19 != s.era && s.ledger.Idle(s.time()) {
+			s.lost = true // what was put back says nothing any more
 		}
 		next, r := store.Book(s.time(), []store.Ledger{s.ledger}, b)
 		if next != nil {
