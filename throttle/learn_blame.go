@@ -152,3 +152,16 @@ func (l *learner) serves(k *endpoint, now instant) bool {
 		return o != k && o.overload.ServedWithin(now, attribution.BothWithin)
 	})
 }
+
+// others is when a request of k may go at now, as far as it is to find out whether long waits that
+// others were told are its own, too.
+func (k *endpoint) others(now instant) instant {
+	at := now
+	if b := k.learner.blame; b != nil {
+		at = b.reach.Asks(now)
+	}
+	if k.paths != nil {
+		at = max(at, k.paths.reach.Asks(now))
+	}
+	return at
+}

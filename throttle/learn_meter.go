@@ -55,6 +55,9 @@ func (k *endpoint) At(now instant, _ int64) instant {
 	if at == now {
 		at = k.slow.Opens(now)
 	}
+	if at == now {
+		at = k.others(now)
+	}
 	if k.barred {
 		if opens := k.learner.cooldown.Opens(); opens != 0 {
 			at = max(at, opens.Add(askStep))

@@ -3,7 +3,6 @@ package throttle
 import (
 	"hash/maphash"
 	"net/http"
-	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -91,7 +90,8 @@ func (k *endpoint) meets(now instant) {
 		return
 	}
 	p.blamed = o
-	p.reach.Refused(o.Heard(), o.Heard(), time.Duration(c.Until()-o.Heard()), false, 0)
+	since := c.State().Since
+	p.reach.Refused(since, since, c.Until().Sub(since), false, 0)
 	o.cooldown, o.alone = c.Part(), true
 	o.pause(now)
 	c.Doubt(now)

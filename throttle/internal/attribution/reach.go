@@ -29,7 +29,7 @@ type Reach struct {
 	half, until meter.Instant // when half of the last of these is over, and all of it
 	all         bool          // they bind all
 	few         int           // how many were served while a wait lasted, less those of others that were refused
-	proved      bool          // one was served while a wait lasted, since waits last bound all
+	proved      bool          // one who asked was served while a wait lasted, since waits last bound all
 	kept, gap   int           // waits that all are to keep until one asks again, and how many these were
 }
 
@@ -60,6 +60,17 @@ func (r *Reach) Refused(sent, now meter.Instant, wait time.Duration, other bool,
 	return !r.all, !r.all && r.few < sureReach
 }
 
+// Asks is when who was not told to stay away may ask at now whether the wait is theirs, too. If
+// others were refused when they asked, or waits bound all before, it is in the first half of the
+// wait, or after it: a refusal in the second half costs one more wait, to save less than half of
+// one. Once who asked was served, all may go.
+func (r *Reach) Asks(now meter.Instant) meter.Instant {
+	if (r.few < 0 || r.gap > 0) && !r.proved && r.half <= now && now < r.until {
+		return r.until
+	}
+	return now
+}
+
 // All reports whether the waits that last, or lasted last, bind all.
 func (r *Reach) All() bool { return r.all }
 
@@ -71,9 +82,9 @@ func (r *Reach) Served(sent meter.Instant) (news bool) {
 	if sent <= r.from || sent >= r.half || r.few >= sureReach {
 		return false
 	}
-	news = !r.proved && sent >= r.heard
-	r.proved = true
+	if sent >= r.heard { // those sent before did not ask, and may have overtaken the first that was refused
+		news, r.proved, r.gap = !r.proved, true, 0
+	}
 	r.few++
-	r.gap = 0
 	return news
 }

@@ -94,6 +94,36 @@ func TestWhoIsServedWhileAWaitLastsSpeaksForFew(t *testing.T) {
 	}
 }
 
+// If another was refused, others ask in the first half of a wait or after it, unless one who asked
+// was served.
+func TestNobodyAsksInTheSecondHalfOfAWait(t *testing.T) {
+	for _, says := range []struct{ refused, served bool }{{false, false}, {true, false}, {true, true}} {
+		var r attribution.Reach
+		if now := zero.Add(sec); r.Asks(now) != now {
+			t.Error("one has to wait to ask, though nobody was told to stay away")
+		}
+		r.Refused(zero, zero.Add(sec), time.Minute, false, 3)
+		if says.refused {
+			r.Refused(zero, zero.Add(sec), time.Minute, true, 3)
+		}
+		if says.served {
+			r.Served(zero.Add(2 * sec))
+		}
+		for _, test := range []struct {
+			now  time.Duration
+			late bool
+		}{{2 * sec, false}, {31*sec - 1, false}, {31 * sec, true}, {61*sec - 1, true}, {61 * sec, false}} {
+			now, want := zero.Add(test.now), zero.Add(test.now)
+			if test.late && says.refused && !says.served {
+				want = zero.Add(61 * sec)
+			}
+			if got := r.Asks(now); got != want {
+				t.Errorf("%+v: at %v one asks in %v, want %v", says, test.now, got.Sub(now), want.Sub(now))
+			}
+		}
+	}
+}
+
 // The first to ask that is served is news, once.
 func TestTheFirstWhoAsksAndIsServedIsNews(t *testing.T) {
 	var r attribution.Reach
