@@ -63,10 +63,11 @@ func (p *parser) kind(base Kind, limits []Limit, b *body) Kind {
 	return k
 }
 
-// exhausted reports whether some limit has nothing left.
+// exhausted reports whether some limit has nothing left. That all of a quota is said to be used
+// is no sign of a refusal: requests are served beyond that where quotas are soft.
 func exhausted(limits []Limit) bool {
 	for i := range limits {
-		if r := limits[i].Remaining; r.Known && r.Value == 0 {
+		if left, known := limits[i].Left(); known && left <= 0 {
 			return true
 		}
 	}

@@ -61,6 +61,24 @@ type Limit struct {
 	Source string // the header (or "body") that named this limit first
 }
 
+// Left is how many units are left: Remaining or, if that is not said, Quota less Used. known is
+// false if the response says neither.
+func (l *Limit) Left() (units float64, known bool) {
+	if !l.Remaining.Known && l.Quota.Known && l.Used.Known {
+		return max(0, l.Quota.Value-l.Used.Value), true
+	}
+	return l.Remaining.Value, l.Remaining.Known
+}
+
+// Exhausted reports that nothing is left, as far as the response says: then this limit is the
+// reason of a refusal.
+func (l *Limit) Exhausted() bool {
+	if left, known := l.Left(); known {
+		return left <= 0
+	}
+	return l.UsedRatio.Known && l.UsedRatio.Value >= 1
+}
+
 // Kind is why a request was refused. Waiting helps with Quota, Concurrency and
 // Overload; it does not with Ban and NoAllowance.
 type Kind uint8

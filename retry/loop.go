@@ -191,7 +191,7 @@ func ofAnswer(resp *http.Response, tr *trip.Trip) (Outcome, headers.Signal) {
 // request of a window.
 func coded(said *trip.Said) bool {
 	return said.Throttled && said.Kind == headers.Quota && !said.Guess &&
-		!slices.ContainsFunc(said.Limits, func(l headers.Limit) bool { return l.Remaining.Known && l.Remaining.Value == 0 })
+		!slices.ContainsFunc(said.Limits, func(l headers.Limit) bool { return l.Exhausted() })
 }
 
 // done reports that the caller does not want an answer any more.

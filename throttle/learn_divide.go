@@ -97,7 +97,7 @@ func (l *learner) divide(q *quota, w attribution.Where, depth attribution.Depth,
 // sort takes in what an answer tells of who shares q.
 func (l *learner) sort(q *quota, g *ticket, limit *headers.Limit, cost float64, refused bool) {
 	s := &q.Sharing
-	if left, ok := stated.Remaining(limit); ok && !refused {
+	if left, ok := limit.Left(); ok && !refused {
 		if !s.Settled() {
 			s.Answered(g.where(), left, cost, q.UnderWay())
 		}

@@ -113,7 +113,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		q.Hear(now, &a)
 	}
 	l.sort(q, g, limit, units, refused)
-	if l.divided() && (!refused || stated.Exhausted(limit)) {
+	if l.divided() && (!refused || limit.Exhausted()) {
 		l.doubt(now, q, roomy, refused)
 	}
 	return q, news
@@ -122,7 +122,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 // meant is the account of a limit that an answer to a request to endpoint k states; nil: it says
 // nothing, or there is no room for one.
 func (l *learner) meant(limit *headers.Limit, k *endpoint, said []*quota) *quota {
-	if _, ok := stated.Remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
+	if _, ok := limit.Left(); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
 		return nil // what does not say how much is left says nothing about now
 	}
 	return l.quotaOf(limit, k, said)

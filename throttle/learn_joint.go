@@ -8,7 +8,6 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/queue"
-	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 const (
@@ -291,7 +290,7 @@ func (m *learned) settle(now instant, l *learner) {
 func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 	for i := range limits {
 		limit := &limits[i]
-		left, ok := stated.Remaining(limit)
+		left, ok := limit.Left()
 		if !ok || !limit.Quota.Known || unitName(limit.Unit) != requests {
 			continue
 		}

@@ -150,7 +150,7 @@ func (l *learner) narrow(now instant, g *ticket, s *headers.Signal) (narrow *quo
 	for i := range s.Limits {
 		limit := &s.Limits[i]
 		q := l.known(limit, g.endpoint, nil)
-		if q == nil || q.Ignored() || !stated.Exhausted(limit) || !g.strange() && q.Sharing.Depth() == attribution.ByKind && !q.Everywhere() {
+		if q == nil || q.Ignored() || !limit.Exhausted() || !g.strange() && q.Sharing.Depth() == attribution.ByKind && !q.Everywhere() {
 			continue
 		}
 		end := instant(0)
@@ -177,7 +177,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldow
 		if d := refills(limit); d > h.Wait && !s.RetryAfter.Known { // that explains no rate: what others need is not known
 			h = cooldown.Hint{Wait: d, Known: true, Source: limit.Source}
 		}
-		if !stated.Exhausted(limit) {
+		if !limit.Exhausted() {
 			continue
 		}
 		named = named || limit.Name != "" || l.parted(limit, k)
@@ -202,7 +202,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldow
 // refills is how long a bucket needs until it holds what the refused request
 // needs, if the server said all three figures; 0: it did not, or never will.
 func refills(l *headers.Limit) time.Duration {
-	left, known := stated.Remaining(l)
+	left, known := l.Left()
 	lack := l.Cost.Value - left
 	if !known || lack <= 0 || l.Refill.Value <= 0 || l.Quota.Known && l.Cost.Value > l.Quota.Value {
 		return 0

@@ -121,7 +121,7 @@ func (q *Limit) Apart(sent meter.Instant, w attribution.Where, l *headers.Limit,
 	if d == attribution.ByStem && other {
 		return d, true
 	}
-	left, ok := Remaining(l)
+	left, ok := l.Left()
 	return d, ok && over && left+cost >= max(1, q.sizeOr(2)/2)
 }
 

@@ -161,7 +161,7 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 			q.left = min(q.left, float64(max(0, s.most-n)))
 		}
 	}
-	if left, ok := Remaining(l); ok && known {
+	if left, ok := l.Left(); ok && known {
 		if left < plentiful {
 			q.tell(n+int64(left), n-t.Before(2*now.Sub(sent)), q.out+q.early <= max(1, units))
 		}

@@ -98,26 +98,6 @@ func (q *Limit) Idle(now meter.Instant) bool {
 	return !q.reset.Known || q.left >= q.sizeOr(plentiful) || q.ignored
 }
 
-// Remaining is how many units l says are left; false: it does not say.
-func Remaining(l *headers.Limit) (float64, bool) {
-	switch {
-	case l.Remaining.Known:
-		return l.Remaining.Value, true
-	case l.Quota.Known && l.Used.Known:
-		return max(0, l.Quota.Value-l.Used.Value), true
-	}
-	return 0, false
-}
-
-// Exhausted reports that this limit is the reason of a refusal, as far as the answer says:
-// nothing is left of it.
-func Exhausted(l *headers.Limit) bool {
-	if left, ok := Remaining(l); ok {
-		return left <= 0
-	}
-	return l.UsedRatio.Known && l.UsedRatio.Value >= 1
-}
-
 // Finer returns reset, or after if that is the same instant more exactly. reset is stated in
 // whole seconds, and after is a Retry-After with fractions, on an answer that is no refusal, as
 // rate-limiter-flexible sends it. A date and the server's clock may both be rounded, so the

@@ -42,7 +42,7 @@ func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, re
 	first := q.heard == 0
 	q.heard = now
 	q.note(l)
-	left, ok := Remaining(l)
+	left, ok := l.Left()
 	reset, hasReset := q.resetAt(now, l)
 	if asked {
 		if !refused {
@@ -98,7 +98,7 @@ func (q *Limit) fills(l *headers.Limit) {
 	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.window > 0 {
 		return
 	}
-	if left, ok := Remaining(l); ok && q.size.Known && left < q.size.Value {
+	if left, ok := l.Left(); ok && q.size.Known && left < q.size.Value {
 		q.judge.Lean(refill.Bucket)
 		// The time until it is full is rounded up, which makes the rate too small and
 		// never too large. So the largest rate is the most exact one.
@@ -111,7 +111,7 @@ func (q *Limit) fills(l *headers.Limit) {
 // resetAt is when the window ends, as an answer says. A reset of "now" while units are left
 // means that nobody has to wait, and says nothing of the window.
 func (q *Limit) resetAt(now meter.Instant, l *headers.Limit) (meter.Instant, bool) {
-	if left, ok := Remaining(l); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
+	if left, ok := l.Left(); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
 		return 0, false
 	}
 	return now.Add(min(l.Reset.Value, MostWindow) + q.slack), true
@@ -209,7 +209,7 @@ func (q *Limit) within(now, sent meter.Instant, left, cost float64, refused bool
 
 // weigh weighs an answer as evidence for or against q, before anything is learned from it.
 func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
-	left, ok := Remaining(l)
+	left, ok := l.Left()
 	if !ok {
 		return
 	}
@@ -238,7 +238,7 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 // what q.flows does then.
 func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 	was, l := q.flows(), a.Limit
-	left, ok := Remaining(l)
+	left, ok := l.Left()
 	if !ok || !q.exact() || q.shared.tally != nil {
 		return was
 	}

@@ -140,34 +140,6 @@ func TestQuotaLevels(t *testing.T) {
 	}
 }
 
-// What an answer says is left, and whether that is nothing.
-func TestWhatAnAnswerSaysIsLeft(t *testing.T) {
-	no := headers.Opt[float64]{}
-	for _, test := range []struct {
-		l       headers.Limit
-		left    float64
-		ok, out bool
-	}{
-		{headers.Limit{Remaining: known(3.0)}, 3, true, false},
-		{headers.Limit{Remaining: known(0.0)}, 0, true, true},
-		{headers.Limit{Quota: known(10.0), Used: known(4.0)}, 6, true, false},
-		{headers.Limit{Quota: known(10.0), Used: known(14.0)}, 0, true, true},
-		{headers.Limit{Remaining: known(3.0), Quota: known(10.0), Used: known(10.0)}, 3, true, false},
-		{headers.Limit{Quota: known(10.0), Used: no}, 0, false, false},
-		{headers.Limit{Used: known(4.0)}, 0, false, false},
-		{headers.Limit{UsedRatio: known(1.0)}, 0, false, true},
-		{headers.Limit{UsedRatio: known(0.99)}, 0, false, false},
-		{headers.Limit{}, 0, false, false},
-	} {
-		if left, ok := Remaining(&test.l); left != test.left || ok != test.ok {
-			t.Errorf("%+v: %v, %t", test.l, left, ok)
-		}
-		if got := Exhausted(&test.l); got != test.out {
-			t.Errorf("%+v: exhausted %t", test.l, got)
-		}
-	}
-}
-
 // What a server says about a limit itself.
 func TestQuotaNotes(t *testing.T) {
 	full := headers.Full

@@ -51,7 +51,7 @@ func (q *Limit) Price(now meter.Instant, l *headers.Limit, refused bool) {
 		}
 		return
 	}
-	left, ok := Remaining(l)
+	left, ok := l.Left()
 	if !ok || refused {
 		return
 	}
@@ -72,7 +72,7 @@ func (q *Limit) Price(now meter.Instant, l *headers.Limit, refused bool) {
 // fits reports whether a request of the cost that l states can be served within MaxPause. If
 // not, it says nothing about the cost of others.
 func (q *Limit) fits(l *headers.Limit) bool {
-	left, _ := Remaining(l)
+	left, _ := l.Left()
 	return l.Cost.Value > 0 && !(l.Quota.Known && l.Cost.Value > l.Quota.Value) &&
 		!(l.Refill.Known && l.Cost.Value-left > l.Refill.Value*q.terms.MaxPause.Seconds())
 }
@@ -88,7 +88,7 @@ func (p *price) add(units float64, n int) {
 // costs. lacked is true only if there is no other reason, and if units come back all the time,
 // so that it is known when there will be enough.
 func (q *Limit) Lacked(now, sent meter.Instant, l *headers.Limit) (needs float64, lacked bool) {
-	left, ok := Remaining(l)
+	left, ok := l.Left()
 	if !ok || !q.guessed || !q.flows() {
 		return 0, false
 	}
