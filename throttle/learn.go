@@ -195,8 +195,9 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 	refused := s.Throttled
 	overload := answer.Overload(status, s)
 	news := lesson{}
+	busy := (overload || g.limited) && !s.RetryAfter.Known
 	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
-		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: answer.Bare503(status, s),
+		Busy: busy, Told: !busy && (refused || overload), Bare: answer.Bare503(status, s),
 		Load: g.load(), Good: k.slow.Good(), Probe: g.probe,
 	})
 	switch verdict {
@@ -204,7 +205,11 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		k.slow.Absolve()
 	case attribution.NoLimiter:
 		l.restart(k)
-		k.pauses(func(p *pauser) { p.cooldown.Lift() })
+		k.pauses(func(p *pauser) {
+			if p.cooldown.Sure() <= now { // the server did not ask for it
+				p.cooldown.Lift()
+			}
+		})
 	}
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)

@@ -43,6 +43,7 @@ type Reply struct {
 	Bare  bool // it was a 503 without Retry-After or limits
 	Load  Load // how many were under way when the request was sent
 	Good  int  // good answers so far; it matters for the first one that is busy
+	Told  bool // it was a refusal that said why, or for how long: that speaks neither for chance nor against it
 	Probe bool // the request was a circuit's probe: its time and load are no evidence
 }
 
@@ -68,7 +69,7 @@ func (o *Overload) Heard(now, sent meter.Instant, r Reply) Verdict {
 	if r.Busy && o.suspect == nil {
 		o.suspect = new(suspect)
 	}
-	if o.suspect != nil && !r.Probe {
+	if o.suspect != nil && !r.Probe && !r.Told {
 		return o.suspect.tossed(now, sent, r, o.run.proved(now))
 	}
 	return Open

@@ -164,3 +164,36 @@ func TestSureChanceHasNoLimit(t *testing.T) {
 		}
 	}
 }
+
+// Refusals that say why are no evidence of chance: a limiter that says no more than 503 stays
+// suspected, however many another one refuses in between.
+func TestRefusalsThatSayWhyAreNoChance(t *testing.T) {
+	var o attribution.Overload
+	now, take := zero, windowOf(1, time.Second)
+	hear := func(r attribution.Reply) attribution.Verdict {
+		v := o.Heard(now, now-1, r)
+		if r.Busy {
+			o.Overloaded(now, true)
+		} else if !r.Told {
+			o.Served(now, now-1)
+		}
+		return v
+	}
+	for range 400 {
+		now = now.Add(130 * time.Millisecond)
+		busy := !take(time.Duration(now))
+		hear(attribution.Reply{Busy: busy, Bare: busy})
+	}
+	if !o.Suspected() {
+		t.Fatal("it is not suspected")
+	}
+	for i := range 200 {
+		now = now.Add(130 * time.Millisecond)
+		busy := !take(time.Duration(now))
+		for _, r := range []attribution.Reply{{Busy: busy, Bare: busy}, {Told: true}} {
+			if v := hear(r); v != attribution.Open || !o.Suspected() {
+				t.Fatalf("after %d such refusals: verdict %v, suspected %t", i, v, o.Suspected())
+			}
+		}
+	}
+}
