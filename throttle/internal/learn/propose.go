@@ -10,6 +10,11 @@ import (
 // however many are under way.
 const leastWork = .15
 
+// namesPeriod is the least hint of a usual period that is hardly the rest of a longer window by
+// chance: the window is then likely as long as the hint. Shorter ones are often round by chance.
+// With 10 s, a limit that was exceeded once at a low rate grew back in half of its pace.
+const namesPeriod = Instant(30 * time.Second)
+
 // propose calls try with every limiter that may explain the log: the usual ones, and
 // those that the log suggests.
 //
@@ -58,20 +63,27 @@ func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
 		try(candidate{shape: shape{family: slidingLog, refused: refused, per: per}, prior: c + .2})
 		try(candidate{shape: shape{family: windowFirst, refused: refused, per: per}, prior: c + .2})
 	}
-	phases := [8]Instant{}
+	borders := [8]struct {
+		at   Instant
+		luck float64 // how unlikely it is there, as a logarithm
+	}{}
 	n := 0
 	for i := len(b.epochs) - 1; i >= 0 && n < 4; i-- {
-		if t := b.nextTaken(b.epochs[i].heard); t > 0 {
-			phases[n], n = mod(b.half+max(t-b.slack, b.lastRefused(i, t)+1), per), n+1
+		e, luck := &b.epochs[i], 0.0
+		if e.hint >= namesPeriod && e.hint < per && oddPeriod(e.hint) < 1 {
+			luck = math.Log(float64(per) / float64(e.hint))
 		}
-		if h := b.epochs[i].hint; h > 0 {
-			phases[n], n = mod(b.epochs[i].heard-b.half+h, per), n+1
+		if t := b.nextTaken(e.heard); t > 0 {
+			borders[n].at, borders[n].luck, n = b.half+max(t-b.slack, b.lastRefused(i, t)+1), luck, n+1
+		}
+		if e.hint > 0 {
+			borders[n].at, borders[n].luck, n = e.heard-b.half+e.hint, luck, n+1
 		}
 	}
-	for i, ph := range phases[:n] {
-		try(candidate{shape: shape{family: windowClock, per: per, phase: ph}, prior: cost + 1.2})
+	for i, x := range borders[:n] {
+		try(candidate{shape: shape{family: windowClock, per: per, phase: mod(x.at, per)}, prior: cost + x.luck + 1.2})
 		if i == 0 {
-			try(candidate{shape: shape{family: counter, per: per, phase: ph}, prior: cost + 1.6})
+			try(candidate{shape: shape{family: counter, per: per, phase: mod(x.at, per)}, prior: cost + x.luck + 1.6})
 		}
 	}
 }
