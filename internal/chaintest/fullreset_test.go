@@ -1,6 +1,7 @@
 package chaintest
 
 import (
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -14,9 +15,9 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// bucketUntilFull is a bucket of 50 that fills in a minute, and states when it is full, as
-// Anthropic does.
-func bucketUntilFull(dice *rand.Rand) testnet.Func {
+// bucketUntilFull is a bucket of 50 that fills in a minute, and states when it is full, as reset
+// writes it.
+func bucketUntilFull(dice *rand.Rand, prefix string, reset func(after time.Duration) string) testnet.Func {
 	var mu sync.Mutex
 	b := fullBucket(50)
 	return func(r *http.Request) (*http.Response, error) {
@@ -30,9 +31,9 @@ func bucketUntilFull(dice *rand.Rand) testnet.Func {
 			status = 429
 			h.Set("Retry-After", retryAfter(b.wait(1)))
 		}
-		h.Set("Anthropic-Ratelimit-Requests-Limit", "50")
-		h.Set("Anthropic-Ratelimit-Requests-Remaining", strconv.Itoa(int(b.there)))
-		h.Set("Anthropic-Ratelimit-Requests-Reset", time.Now().Add(time.Duration((50-b.there)/50*float64(time.Minute))).UTC().Format(time.RFC3339))
+		h.Set(prefix+"Limit", "50")
+		h.Set(prefix+"Remaining", strconv.Itoa(int(b.there)))
+		h.Set(prefix+"Reset", reset(time.Duration((50-b.there)/50*float64(time.Minute))))
 		h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 		takes := time.Duration((1 + 3*dice.Float64()) * float64(time.Second))
 		mu.Unlock()
@@ -42,30 +43,46 @@ func bucketUntilFull(dice *rand.Rand) testnet.Func {
 }
 
 // TestABucketThatSaysWhenItIsFullRefusesNobody: Anthropic states when all of a bucket is back. A
-// burst that the bucket can serve in time is not refused because that is later.
+// burst that the bucket can serve in time is not refused because that is later. Of other hosts
+// it is found out from how resets follow what is spent.
 func TestABucketThatSaysWhenItIsFullRefusesNobody(t *testing.T) {
 	const calls, callers = 95, 64
-	for seed := range uint64(testnet.Drawn(10, 3)) {
-		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(26 * 365 * 24 * time.Hour)
-			rt := must(weir.New(bucketUntilFull(rand.New(rand.NewPCG(seed, 3))), weir.Config{}))(t)
-			start := time.Now()
-			var next, lost atomic.Int64
-			var wg sync.WaitGroup
-			for range callers {
-				wg.Go(func() {
-					for next.Add(1) <= calls {
-						resp, err := rt.RoundTrip(get(t, "https://api.anthropic.com/v1/messages"))
-						if err != nil || resp.StatusCode != 200 {
-							lost.Add(1)
+	for _, host := range []struct {
+		url, prefix string
+		reset       func(after time.Duration) string
+	}{
+		{"https://api.anthropic.com/v1/messages", "Anthropic-Ratelimit-Requests-", func(d time.Duration) string {
+			return time.Now().Add(d).UTC().Format(time.RFC3339)
+		}},
+		{"https://api.example.com/v1/messages", "X-Ratelimit-", func(d time.Duration) string {
+			return strconv.FormatInt(time.Now().Add(d).Unix(), 10)
+		}},
+		{"https://api.example.com/v1/messages", "Ratelimit-", func(d time.Duration) string {
+			return strconv.Itoa(int(math.Ceil(d.Seconds())))
+		}},
+	} {
+		for seed := range uint64(testnet.Drawn(10, 3)) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(26 * 365 * 24 * time.Hour)
+				rt := must(weir.New(bucketUntilFull(rand.New(rand.NewPCG(seed, 3)), host.prefix, host.reset), weir.Config{}))(t)
+				start := time.Now()
+				var next, lost atomic.Int64
+				var wg sync.WaitGroup
+				for range callers {
+					wg.Go(func() {
+						for next.Add(1) <= calls {
+							resp, err := rt.RoundTrip(get(t, host.url))
+							if err != nil || resp.StatusCode != 200 {
+								lost.Add(1)
+							}
 						}
-					}
-				})
-			}
-			wg.Wait()
-			if took := time.Since(start); lost.Load() > 0 || took > 65*time.Second {
-				t.Errorf("%d of %d calls were lost in %v, want none in 54 s and a few", lost.Load(), calls, took)
-			}
-		})
+					})
+				}
+				wg.Wait()
+				if took := time.Since(start); lost.Load() > 0 || took > 65*time.Second {
+					t.Errorf("%s: %d of %d calls were lost in %v, want none in 54 s and a few", host.prefix, lost.Load(), calls, took)
+				}
+			})
+		}
 	}
 }

@@ -30,7 +30,7 @@ func (q *Limit) Ample(now meter.Instant, n int64) bool { return q.ample(now, flo
 // much is left and the reset.
 func (q *Limit) continues(now meter.Instant, a *Answer) bool {
 	l := a.Limit
-	return !a.Refused && l.Remaining.Known && l.Reset.Known && l.Reset.Value > 0 && !l.Refill.Known && l.ResetMeans == q.means &&
+	return !a.Refused && l.Remaining.Known && l.Reset.Known && l.Reset.Value > 0 && !l.Refill.Known && q.meaning(l) == q.means &&
 		(!l.Quota.Known || l.Quota == q.size) && (!l.Window.Known || l.Window.Value == q.window) &&
 		q.heard != 0 && q.goesOn(now) && a.Sent >= q.rolled && !q.quiet.is && !q.terms.Fleet &&
 		q.trail == nil && (q.window <= 0 || q.window > shortWindow)

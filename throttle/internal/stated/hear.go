@@ -86,7 +86,7 @@ func (q *Limit) note(l *headers.Limit) {
 	if l.Window.Known && l.Window.Value > 0 && l.Window.Value <= MostWindow {
 		q.window = l.Window.Value
 	}
-	q.means = l.ResetMeans
+	q.means = q.meaning(l)
 	if l.Refill.Known && l.Refill.Value > 0 {
 		q.refill, q.trickles = l.Refill.Value, true
 	}
@@ -95,17 +95,29 @@ func (q *Limit) note(l *headers.Limit) {
 
 // fills learns how fast a bucket fills from a reset that is when it is full.
 func (q *Limit) fills(l *headers.Limit) {
-	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.window > 0 {
+	if q.means != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.window > 0 {
 		return
 	}
 	if left, ok := l.Left(); ok && q.size.Known && left < q.size.Value {
 		q.judge.Lean(refill.Bucket)
 		// The time until it is full is rounded up, which makes the rate too small and
 		// never too large. So the largest rate is the most exact one.
-		if q.judge.Kind() == refill.Bucket {
+		switch {
+		case q.judge.Kind() != refill.Bucket:
+		case l.ResetMeans == headers.Unknown:
+			q.refill = q.filling.Rate()
+		default:
 			q.refill = max(q.refill, refill.Rate(q.size.Value, left, l.Reset.Value))
 		}
 	}
+}
+
+// meaning is what the reset of l means, as the server says or as its answers show.
+func (q *Limit) meaning(l *headers.Limit) headers.ResetMeans {
+	if l.ResetMeans == headers.Unknown && q.filling.Rate() > 0 {
+		return headers.Full
+	}
+	return l.ResetMeans
 }
 
 // resetAt is when the window ends, as an answer says. A reset of "now" while units are left
@@ -255,6 +267,13 @@ func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 	}
 	if l.Reset.Known {
 		reset = now.Add(min(l.Reset.Value, MostWindow))
+	}
+	if l.ResetMeans == headers.Unknown && q.window == 0 && left >= 1 && !a.Refused {
+		was := q.meaning(l)
+		q.filling.Heard(size-left, min(l.Reset.Value, MostWindow))
+		if q.meaning(l) != was { // what was judged was another kind of limit
+			q.judge, q.refill = refill.Judge{}, 0
+		}
 	}
 	kind := q.judge.Kind()
 	if !a.Refused && q.trail == nil && kind != refill.Counter && q.judge.Repeats(a.Sent, now, reset, q.window, left, a.Cost, open, size, rate) {

@@ -92,6 +92,7 @@ type Limit struct {
 	windows  int               // how many windows have ended
 	trickles bool              // the server stated how fast units come back
 	judge    refill.Judge      // the way in which its units come back
+	filling  refill.Filling    // whether resets are when it is full, if the server does not say what they mean
 	fresh    cooldown.Question // open: the reset has passed, and it is not known what there is
 	spare    float64           // units that may be spent until that is known
 	slack    time.Duration     // by how much resets have proved too early
