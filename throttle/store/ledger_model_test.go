@@ -16,9 +16,10 @@ var modelStates = flag.Int("ledger.states", 3000, "how many states of each model
 
 // The model is a ledger and two or three processes that ask it for one unit at a
 // time, over a network that delays, reorders and loses messages. What they do is
-// explored in orders by chance, and in all orders, those of the fewest steps first, from where
-// each has been served once; -ledger.states says how many states. With 60000, which takes some
-// minutes, those are all orders of two processes but for one kind of rate. An answer that comes a tick late is given back, as a
+// explored in orders by chance, and in all orders, those of the fewest steps first,
+// from where each has been served once; -ledger.states says how many states. With
+// 100000, which takes some minutes, those are all orders of two processes but for a
+// meter that is booked ahead. An answer that comes a tick late is given back, as a
 // process does that waits no longer. A server may be put back to an earlier
 // state, or lose it, once.
 const (
