@@ -67,22 +67,26 @@ func (l *Learner) Unsure() bool {
 // it: then they are neither chance nor an overload.
 func (l *Learner) Explains() bool {
 	m := l.mind
-	if m == nil || len(m.bank.of) == 0 || m.bank.recent() < explained {
+	if m == nil || len(m.bank.of) == 0 {
+		return false
+	}
+	epochs := m.bank.recent()
+	if epochs < explained {
 		return false
 	}
 	if m.bank.stale {
 		m.bank.refit()
 	}
-	return m.bank.of[0].against < contradicted || m.crowded()
+	return m.bank.of[0].against < max(1, contradicted*float64(epochs)) || m.crowded()
 }
 
 const (
 	// explained is how many epochs a limit has to explain: an overload of two seconds makes
 	// two, and any limit explains these.
 	explained = 3
-	// contradicted is how much evidence against it is too much: as much as one refusal, or one
-	// acceptance, that it does not explain.
-	contradicted = againstRefused
+	// contradicted is how much evidence against it is too much, for each epoch: as much as if it
+	// did not explain one in eight. A whole one, nearly, may always be unexplained.
+	contradicted = againstRefused / 8
 )
 
 // Under says how many requests are under way, if Sent was not called for them.
