@@ -280,10 +280,10 @@ func (e *evidence) turns() learn.Limit {
 }
 
 // asks asks the Store what others did, if it is time to, while requests wait until at, and
-// returns when to see to it again. waits is nil if they only let others go first, or had their part. A fleet of the
-// largest size asks a hundred times a second in all, a process ten times; and sooner where a
-// refusal may be heard of. So all have much the same log: without that, those that wait learn
-// late what others sent, and take it for sent lately.
+// returns when to see to it again. waits is nil if they only let others go first, or had their
+// part. A fleet of the largest size asks a hundred times a second in all, a process ten times;
+// and sooner where a refusal may be heard of. So all have much the same log: without that, those
+// that wait learn late what others sent, and take it for sent lately.
 func (o *peers) asks(now, at instant, waits *fleet.Tally) instant {
 	if !o.of.Believes() {
 		return at

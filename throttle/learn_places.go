@@ -100,7 +100,7 @@ func (k *endpoint) open(now instant) bool {
 		return false
 	}
 	if l.cooldown == nil && k.cooldown == nil && !k.barred && l.host.Slow.Free() && k.slow.Free() {
-		return true // as mostly: the questions below have no other answer then
+		return true // as mostly: the questions below have no other answer before the first refusal
 	}
 	return l.At(now, 1) <= now && l.host.At(now, 1) <= now && k.At(now, 1) <= now
 }

@@ -160,7 +160,7 @@ func TestWhatBindsSomeKindsHoldsUpNoOther(t *testing.T) {
 		name string
 		few
 		served  float64 // at least, of calls of the others: .94, .89, .96, 1 and .97 were seen
-		refused float64 // at most, for each of the first that is served: .15 in most runs, but .64 in one of twenty, as a few servers can make most of it
+		refused float64 // at most, for each of the first that is served: a few servers can make most of it, so .64 was seen once where .15 is usual
 	}{
 		{"some share a limit", few{share: .5, shared: 1}, .85, 1.2},
 		{"most share a limit", few{share: .75, shared: 1}, .65, 1.2},

@@ -210,6 +210,16 @@ func (m *model) check(s modelState) error {
 	return nil
 }
 
+// modelFirst is the state in which nobody has asked yet: of two processes, or of three if the name
+// says so.
+func modelFirst(name string) modelState {
+	n := 2
+	if strings.Contains(name, "three") {
+		n = 3
+	}
+	return modelState{era: 1, ledger: store.Ledger{Era: 1}, procs: make([]modelProcess, n)}
+}
+
 func TestLedgerModel(t *testing.T) {
 	for name, m := range map[string]model{
 		"log of two processes":          {limit: store.Limit{ID: "l", Kind: store.LogLimit, Size: 2, Per: time.Second}},
@@ -221,10 +231,7 @@ func TestLedgerModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.t, m.seen, m.r = t, make(map[string]bool), rand.New(rand.NewPCG(1, 1))
-			first := modelState{era: 1, ledger: store.Ledger{Era: 1}, procs: make([]modelProcess, 2)}
-			if strings.Contains(name, "three") {
-				first.procs = append(first.procs, modelProcess{})
-			}
+			first := modelFirst(name)
 			for i := range first.procs {
 				first.procs[i].asks = modelAsks
 			}
@@ -247,10 +254,7 @@ func TestLedgerModelInAllOrders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.t, m.seen = t, make(map[string]bool)
-			first := modelState{era: 1, ledger: store.Ledger{Era: 1}, procs: make([]modelProcess, 2)}
-			if strings.Contains(name, "three") {
-				first.procs = append(first.procs, modelProcess{})
-			}
+			first := modelFirst(name)
 			for i := range first.procs {
 				first = m.deliver(first, modelMessage{kind: 'a', from: i, era: first.era})
 				answer := first.flight[0]

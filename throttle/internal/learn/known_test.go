@@ -9,12 +9,7 @@ import (
 
 // taught is a Learner that has played against a server with such a limiter for that
 // long, and the instant at which it ends.
-func taught(limit shape, size float64, during Instant) (*Learner, Instant) {
-	return taughtBy(5, limit, size, during)
-}
-
-// taughtBy is taught with that seed.
-func taughtBy(seed uint64, limit shape, size float64, during Instant) (*Learner, Instant) {
+func taught(seed uint64, limit shape, size float64, during Instant) (*Learner, Instant) {
 	g := &game{r: rand.New(rand.NewPCG(seed, 5)), limit: limit, size: size, trip: trip, callers: 20}
 	g.play(zero + during)
 	return &g.l, zero + during
@@ -31,7 +26,7 @@ func TestWhatIsKnownOfALimit(t *testing.T) {
 	var l *Learner
 	for seed := range uint64(10) {
 		var now Instant
-		l, now = taughtBy(seed, shape{family: slidingLog, per: 2 * second}, 20, 60*second)
+		l, now = taught(seed, shape{family: slidingLog, per: 2 * second}, 20, 60*second)
 		if x, ok := l.Leader(); !ok || math.Abs(x.Units-20) > 1 || x.Per != 2*time.Second || x.Burst != 0 {
 			t.Errorf("knows %+v, want 20 per 2 s", x)
 		}
@@ -57,7 +52,7 @@ func TestOutlookCountsThoseAhead(t *testing.T) {
 	if at := fresh.Outlook(zero, 1000); at != zero {
 		t.Errorf("who knows nothing holds up until %v", at)
 	}
-	l, now := taught(shape{family: slidingLog, per: 2 * second}, 20, 60*second)
+	l, now := taught(5, shape{family: slidingLog, per: 2 * second}, 20, 60*second)
 	first := l.Outlook(now, 0)
 	if first < now || first > now+5*second/2 {
 		t.Errorf("the first goes in %v, want within a window", first.Sub(now).Seconds())
@@ -67,7 +62,7 @@ func TestOutlookCountsThoseAhead(t *testing.T) {
 			t.Errorf("with %d ahead in %.1f s, want about %.1f", ahead, at.Sub(now).Seconds(), float64(want)/1e9)
 		}
 	}
-	l, now = taught(shape{family: bucket, per: second / 10}, 5, 60*second)
+	l, now = taught(5, shape{family: bucket, per: second / 10}, 5, 60*second)
 	for _, ahead := range []int64{50, 200} {
 		if at := l.Outlook(now, ahead).Sub(now).Seconds(); math.Abs(at-float64(ahead)/10) > 2 {
 			t.Errorf("with %d ahead in %.1f s, want %.1f", ahead, at, float64(ahead)/10)
@@ -111,7 +106,7 @@ func TestRecallBeginsWithWhatWasFound(t *testing.T) {
 			t.Errorf("%+v is believed", x)
 		}
 	}
-	l, now := taught(shape{family: slidingLog, per: 2 * second}, 20, 60*second)
+	l, now := taught(5, shape{family: slidingLog, per: 2 * second}, 20, 60*second)
 	if l.Recall(now, Limit{Units: 1, Per: time.Hour}); l.Outlook(now, 0) > now+3*second {
 		t.Error("what is remembered is believed against what is known")
 	}

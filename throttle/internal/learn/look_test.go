@@ -42,8 +42,8 @@ func TestALimitThatHeldForLongIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestALimitStaysKnown: for hours that a limit holds it is not taken for another, so that hardly
-// anything is refused but what asks whether it has risen.
+// TestALimitStaysKnown: for a quarter of an hour that a limit holds it is not taken for another, so
+// that at most one is refused for each twelve that are served.
 func TestALimitStaysKnown(t *testing.T) {
 	for _, c := range []struct {
 		limit shape
