@@ -140,18 +140,24 @@ func (s *shape) spread(st *state, l *entry, log []entry, half Instant) {
 		}
 		if gone := (last - st.start) / s.per; gone > 0 {
 			st.start, st.level = st.start+gone*s.per, 0
-			n *= float64(last-st.start) / span
+			n = within(n, span, float64(last-st.start))
 		}
 		st.level += n
 	default:
 		old := st.start
 		s.pass(st, last, log, half)
 		if st.start > old {
-			st.prev += n * float64(min(st.start-at, s.per)) / span
-			n *= float64(last-st.start) / span
+			two := within(n, span, float64(last-st.start+s.per))
+			n = within(n, span, float64(last-st.start))
+			st.prev += two - n
 		}
 		st.level += n
 	}
+}
+
+// within is how many of n units that came evenly within span came in its last part.
+func within(n, span, part float64) float64 {
+	return min(n, 1+math.Floor(part/span*(n-1)))
 }
 
 // inUse is how many units count at at, to which pass has brought st.

@@ -68,6 +68,27 @@ func TestTheLevelDoesNotDependOnTheSize(t *testing.T) {
 	}
 }
 
+// TestEvenUnitsCountWhereTheyCame: an entry of units that were sent evenly counts on both sides of
+// a border as if each of them had an entry of its own.
+func TestEvenUnitsCountWhereTheyCame(t *testing.T) {
+	for _, f := range []family{windowClock, counter} {
+		s := shape{family: f, per: 2 * second, phase: second / 3}
+		for seed := range uint64(200) {
+			r := rand.New(rand.NewPCG(seed, uint64(f)))
+			at, gap, n := zero+Instant(r.Int64N(int64(s.per))), Instant(r.Int64N(int64(second)))+1, 2+r.IntN(8)
+			each, merged := s.begin(zero), s.begin(zero)
+			for i := range Instant(n) {
+				s.pass(&each, at+i*gap, nil, 0)
+				s.add(&each, at+i*gap, 1)
+			}
+			s.spread(&merged, &entry{at: at, last: at + Instant(n-1)*gap, taken: uint16(n)}, nil, 0)
+			if each.start != merged.start || each.level != merged.level || f == counter && each.prev != merged.prev {
+				t.Errorf("family %d, seed %d: %v and %v before, want %v and %v", f, seed, merged.level, merged.prev, each.level, each.prev)
+			}
+		}
+	}
+}
+
 // serve is the log of a limiter that gets more than it allows.
 func serve(r *rand.Rand, s *shape, size float64) *bank {
 	b := &bank{}
