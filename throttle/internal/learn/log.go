@@ -224,15 +224,14 @@ const mostUneven = 1 << 14
 // of their age. Those that are one even flow are merged first, and among these the ones that are
 // closest for their age. A burst and the even flow after it stay apart as long as possible,
 // because as one entry they would show a bucket emptier than it was. If merging makes too little
-// room, the oldest entries are dropped.
+// room, what was refused in forgotten epochs goes, and at last the oldest entries are dropped.
 func (r *record) compact(now Instant) bool {
 	if len(r.log) < maxEntries {
 		return false
 	}
-	for most := 1; len(r.log) > keptEntries && most <= mostUneven; most *= 4 {
-		for halvings := 7; len(r.log) > keptEntries && halvings >= 3; halvings-- {
-			r.merge(now, halvings, float64(most))
-		}
+	if r.mergeAll(now); len(r.log) > keptEntries {
+		r.foldRefused()
+		r.mergeAll(now)
 	}
 	if n := len(r.log); n > keptEntries {
 		r.cut = true
@@ -240,6 +239,34 @@ func (r *record) compact(now Instant) bool {
 		r.log = r.log[:keep]
 	}
 	return true
+}
+
+// mergeAll merges as much as is needed.
+func (r *record) mergeAll(now Instant) {
+	for most := 1; len(r.log) > keptEntries && most <= mostUneven; most *= 4 {
+		for halvings := 7; len(r.log) > keptEntries && halvings >= 3; halvings-- {
+			r.merge(now, halvings, float64(most))
+		}
+	}
+}
+
+// foldRefused drops entries of nothing but refused units whose epochs are forgotten, as these end
+// no slot. For shapes that count refused units, they count with those that were refused before.
+func (r *record) foldRefused() {
+	var before *entry
+	k := 0
+	for _, l := range r.log {
+		only := l.under == 0 && l.taken == 0 && l.refused > 0 && r.epochAt(l.epoch) == nil
+		if only && before != nil && int(before.refused)+int(l.refused) < 1<<16 {
+			before.refused += l.refused
+			continue
+		}
+		if r.log[k] = l; l.refused > 0 {
+			before = &r.log[k]
+		}
+		k++
+	}
+	r.log = r.log[:k]
 }
 
 // merge merges accepted neighbours that are no further apart than their age, halved so many

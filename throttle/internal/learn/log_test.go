@@ -31,3 +31,27 @@ func TestMergedEntriesShowNoMoreThanThereWas(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalsPushOutNothingThatCounts: however often a full window refuses, what filled it is
+// remembered, and how many were refused as well.
+func TestRefusalsPushOutNothingThatCounts(t *testing.T) {
+	var l Learner
+	for range 100 {
+		l.Sent(zero, 1)
+		l.Accepted(zero+trip, zero, 1)
+	}
+	const refusals = 1000
+	for i := range Instant(refusals) {
+		at := zero + (i+1)*2*trip
+		l.Sent(at, 1)
+		l.Refused(at+trip, at, 1, Refusal{})
+	}
+	taken, refused := 0, 0
+	for i := range l.mind.bank.log {
+		taken += int(l.mind.bank.log[i].taken)
+		refused += int(l.mind.bank.log[i].refused)
+	}
+	if l.mind.bank.cut || taken != 100 || refused != refusals {
+		t.Errorf("%d that were accepted and %d that were refused are remembered, want 100 and %d", taken, refused, refusals)
+	}
+}
