@@ -36,8 +36,8 @@ const (
 	// served 95 % of a demand of half of its quota instead of all, as a third row was needed at
 	// times.
 	otherOdds = 2.5
-	// unjudged is for a refusal that is older than the log can judge. Without it, nothing could
-	// refute windows of an hour.
+	// unjudged is for a refusal that is older than the log can judge, or too long after what it
+	// keeps of old requests. Without it, nothing could refute windows of an hour.
 	unjudged = .7
 )
 
@@ -50,9 +50,12 @@ func (p *replay) penalty(size float64) (against, doubt float64) {
 	// The same is true of requests of other processes that may have been under way at the time
 	// of the refusal: the later they are heard of, the less likely it is that they were.
 	aside := math.Log1p(p.lag) * blurred
-	since := math.Inf(1) // of the slots since the rise, and its odds
+	since, sinceDoubt := math.Inf(1), 0.0 // of the slots since the rise, and its odds
 	for i := p.n - 1; i >= 0; i-- {
 		s := &p.slots[i]
+		if s.epoch != 0 && s.epoch == p.risen {
+			since, sinceDoubt = against+riseOdds, doubt
+		}
 		x := 0.0
 		if s.reached > size+1e-3 {
 			x = againstTaken + min(mostExcess, s.reached-size-1e-3)
@@ -66,6 +69,8 @@ func (p *replay) penalty(size float64) (against, doubt float64) {
 			x += unjudged
 		case size > s.level+1-1e-6:
 			x += againstRefused + mostRoom*min(1, 2*(size-s.level-1)/size)
+		case size > s.clear+1-1e-6:
+			x += unjudged
 		case size > s.own+1-1e-6:
 			x += aside
 		case size > s.sharp+1-1e-6:
@@ -77,12 +82,12 @@ func (p *replay) penalty(size float64) (against, doubt float64) {
 		if s.later >= 0 && !s.void && size > s.later+1-1e-6 {
 			x += againstLater
 		}
-		if s.epoch != 0 && s.epoch == p.risen {
-			since = against + riseOdds
-		}
 		against += x * p.weight(i)
 	}
-	return min(against, since), doubt
+	if since+sinceDoubt < against+doubt {
+		return since, sinceDoubt
+	}
+	return against, doubt
 }
 
 // weight is how much slot i counts: less the older it is, but at least half, until it is forgotten.

@@ -10,6 +10,7 @@ type slot struct {
 	level   float64 // -1: no refusal ends the slot, because it is the last
 	sharp   float64 // the part of level that no doubt about arrivals explains
 	own     float64 // the part of level without what other processes sent
+	clear   float64 // the part of level that does not depend on when the units of merged entries were sent
 	later   float64 // the least level that later refusals of the epoch found; -1: there were none
 	epoch   uint16  // the one that ends the slot; zero: none does
 	void    bool    // the refusal says nothing of the size
@@ -80,6 +81,9 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		}
 		cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
 		s.spread(&st, l, r.log, t.half)
+		if st.start > l.at+t.half && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per {
+			p.vague, p.vagueUnits = l.last, min(float64(l.taken), 1+float64(l.uneven)/4) // a border lies between its units
+		}
 		if l.taken > 0 {
 			cur.reached = max(cur.reached, p.reached(s, st, l, r.log, t))
 		}
@@ -157,7 +161,7 @@ func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st state, at Ins
 	shutOut := e.streak >= shutOutFrom
 	cur.void = cur.void || shutOut
 	cur.fade = r.cut && r.from(s) == 0 && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)
-	if l.at-p.vague < s.memory(max(1, cur.level)) {
+	if cur.clear = cur.level; l.at-p.vague < s.memory(max(1, cur.level)) {
 		cur.level += p.vagueUnits // it may have been as high as that
 	}
 	p.push(*cur)
