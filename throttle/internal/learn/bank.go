@@ -32,6 +32,7 @@ type candidate struct {
 	size    float64 // in units
 	score   float64 // logarithm of how likely it is, up to a constant
 	against float64 // how much of that is evidence against it
+	doubt   float64 // and how much is that only doubt about arrivals explains refusals
 	weight  float64 // how likely it is: all weights together are 1
 	prior   float64 // how rare it is, as a logarithm; see propose
 }
@@ -76,6 +77,7 @@ type bank struct {
 	patience  int         // surprises until a search; twice as many after each that a refusal did not start
 	shut      [2]spread   // how long bans may be: of those that the first refusal begins, and each anew; zero: none was seen
 	surprises int         // acceptances that the leader had no room for, since it leads
+	scanned   int         // usual periods for which scan has looked
 }
 
 // fit computes the size and the score of a candidate from the whole log, and its state at the
@@ -86,10 +88,9 @@ func (b *bank) fit(c *candidate, p *replay) {
 	if c.family == atOnce {
 		p.risen = b.shown.into(p)
 	}
-	var doubt float64
-	c.size, c.against, doubt = p.size(c.size)
+	c.size, c.against, c.doubt = p.size(c.size)
 	p.risen = risen
-	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against - doubt
+	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against - c.doubt
 	if c.ban == 0 {
 		c.score -= b.unexplained()
 	}
@@ -147,6 +148,7 @@ func (b *bank) rebuild() {
 		b.try(old[i], &p)
 	}
 	b.propose(func(c candidate) { b.try(c, &p) })
+	b.scan(&p)
 	b.weigh()
 	b.surprises = 0
 	b.regrain()

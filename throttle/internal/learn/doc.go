@@ -37,7 +37,8 @@
 // shapes are searched, and the size of each is the roundest number that fits. Evidence that
 // does not fit counts against a candidate, the less the older it is, and so do odd numbers,
 // rare families and hints that it would not have given. A refusal that the
-// leader did not predict, or three acceptances, start a search.
+// leader did not predict, or three acceptances, start a search. Most shapes are suggested by an
+// answer; the phases of counters are scanned, as long as nothing explains the log well.
 //
 // Next chooses the candidate by whose word requests lose the least time. If it goes by one
 // that has room late, and one that has room earlier is right, requests wait in vain. If it goes

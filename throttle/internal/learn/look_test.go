@@ -9,7 +9,7 @@ import (
 // TestALimitThatHeldForLongIsTriedAgain: however often more was tried in vain, those who
 // wait soon find out that a limit has risen, and seldom ask while it has not.
 func TestALimitThatHeldForLongIsTriedAgain(t *testing.T) {
-	for i, c := range []struct {
+	for _, c := range []struct {
 		limit shape
 		size  float64
 		soon  Instant
@@ -20,23 +20,27 @@ func TestALimitThatHeldForLongIsTriedAgain(t *testing.T) {
 		{shape{family: windowClock, per: 10 * second}, 50, 60 * second},
 	} {
 		rate := c.limit.rate(c.size)
-		g := newGame(rate, c.size, 20*time.Millisecond, 100)
-		g.limit, g.r = c.limit, rand.New(rand.NewPCG(uint64(i), 7))
-		g.play(zero + 600*second)
-		g.refused = 0
-		held := g.now
-		g.play(held + 600*second)
-		n := g.since(held)
-		if g.refused > n/20 || float64(n) < .95*600*rate {
-			t.Errorf("%v/s: %d served in ten minutes, %d refused", rate, n, g.refused)
+		served, refused, found := 0, 0, 0
+		for seed := range uint64(3) {
+			g := newGame(rate, c.size, 20*time.Millisecond, 100)
+			g.limit, g.r = c.limit, rand.New(rand.NewPCG(seed, 7))
+			g.play(zero + 600*second)
+			g.refused = 0
+			held := g.now
+			g.play(held + 600*second)
+			served, refused = served+g.since(held), refused+g.refused
+			if g.limit.family == bucket {
+				g.limit.per /= 10
+			}
+			g.size *= 10
+			rose := g.now
+			g.play(rose + c.soon + 10*second)
+			found += g.since(rose + c.soon)
 		}
-		if g.limit.family == bucket {
-			g.limit.per /= 10
+		if refused > served/20 || float64(served) < .95*3*600*rate {
+			t.Errorf("%v/s: %d served in three times ten minutes, %d refused", rate, served, refused)
 		}
-		g.size *= 10
-		rose := g.now
-		g.play(rose + c.soon + 10*second)
-		if n := float64(g.since(rose+c.soon)) / 10; n < 7*rate {
+		if n := float64(found) / 30; n < 7*rate {
 			t.Errorf("%v/s: %v/s are served %v after it rose tenfold", rate, n, time.Duration(c.soon))
 		}
 	}
@@ -48,25 +52,32 @@ func TestALimitStaysKnown(t *testing.T) {
 	for _, c := range []struct {
 		limit shape
 		size  float64
+		says  Refusal
+		least float64 // of what it bears is served
 	}{
-		{shape{family: slidingLog, per: 2 * second}, 4},
-		{shape{family: slidingLog, per: second}, 20},
-		{shape{family: slidingLog, per: 10 * second}, 30},
-		{shape{family: windowFirst, per: 10 * second}, 30},
-		{shape{family: windowClock, per: 10 * second}, 50},
-		{shape{family: bucket, per: second / 3}, 5},
+		{shape{family: slidingLog, per: 2 * second}, 4, Refusal{}, .98},
+		{shape{family: slidingLog, per: second}, 20, Refusal{}, .98},
+		{shape{family: slidingLog, per: second}, 20, waits(time.Second), .95}, // a pause is longer than need be
+		{shape{family: slidingLog, per: 10 * second}, 30, Refusal{}, .98},
+		{shape{family: windowFirst, per: 10 * second}, 30, Refusal{}, .98},
+		{shape{family: windowClock, per: 10 * second}, 50, Refusal{}, .98},
+		{shape{family: counter, per: 10 * second, phase: second / 3}, 30, Refusal{}, .96}, // a burst fills two windows
+		{shape{family: counter, per: 10 * second, phase: second / 3}, 30, waits(time.Second), .95},
+		{shape{family: counter, per: 60 * second, phase: second / 3}, 100, Refusal{}, .96},
+		{shape{family: bucket, per: second / 3}, 5, Refusal{}, .98},
 	} {
 		refused, served, rate := 0, 0, c.limit.rate(c.size)
 		for seed := range uint64(3) {
 			g := newGame(rate, c.size, 20*time.Millisecond, 100)
-			g.limit, g.r = c.limit, rand.New(rand.NewPCG(seed, 11))
-			g.play(zero + 60*second)
+			g.limit, g.hint, g.r = c.limit, c.says, rand.New(rand.NewPCG(seed, 11))
+			known := zero + max(60*second, 3*c.limit.per)
+			g.play(known)
 			g.refused = 0
-			g.play(zero + 960*second)
-			refused, served = refused+g.refused, served+g.since(zero+60*second)
+			g.play(known + 900*second)
+			refused, served = refused+g.refused, served+g.since(known)
 		}
-		if most := 3 * 900 * rate; refused > served/12 || float64(served) < .98*most {
-			t.Errorf("%v per %v, of kind %d: %d of %.0f are served and %d refused", c.size, time.Duration(c.limit.per), c.limit.family, served, most, refused)
+		if most := 3 * 900 * rate; refused > served/12 || float64(served) < c.least*most {
+			t.Errorf("%v per %v, of kind %d, says %v: %d of %.0f are served and %d refused", c.size, time.Duration(c.limit.per), c.limit.family, c.says.Hint.Wait, served, most, refused)
 		}
 	}
 }

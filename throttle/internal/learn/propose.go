@@ -2,6 +2,7 @@ package learn
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -14,6 +15,15 @@ const leastWork = .15
 // chance: the window is then likely as long as the hint. Shorter ones are often round by chance.
 // With 10 s, a limit that was exceeded once at a low rate grew back in half of its pace.
 const namesPeriod = Instant(30 * time.Second)
+
+// lonePhase is how rare a window by a clock is whose phase one epoch alone shows, as some phase
+// explains any answer. Two epochs show the same phase by chance once in eight times, see agrees.
+// Without it, a server of 20 a second, sliding, that always says a second served .86 of what it
+// could: each answer looked like the border of another clock.
+var lonePhase = math.Log(8)
+
+// rareCounter is how rare counters of two windows are.
+const rareCounter = 1.6
 
 // propose calls try with every limiter that may explain the log: the usual ones, and
 // those that the log suggests.
@@ -63,10 +73,7 @@ func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
 		try(candidate{shape: shape{family: slidingLog, refused: refused, per: per}, prior: c + .2})
 		try(candidate{shape: shape{family: windowFirst, refused: refused, per: per}, prior: c + .2})
 	}
-	borders := [8]struct {
-		at   Instant
-		luck float64 // how unlikely it is there, as a logarithm
-	}{}
+	var borders [8]border
 	n := 0
 	for i := len(b.epochs) - 1; i >= 0 && n < 4; i-- {
 		e, luck := &b.epochs[i], 0.0
@@ -74,18 +81,36 @@ func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
 			luck = math.Log(float64(per) / float64(e.hint))
 		}
 		if t := b.nextTaken(e.heard); t > 0 {
-			borders[n].at, borders[n].luck, n = b.half+max(t-b.slack, b.lastRefused(i, t)+1), luck, n+1
+			borders[n], n = border{b.half + max(t-b.slack, b.lastRefused(i, t)+1), i, luck}, n+1
 		}
 		if e.hint > 0 {
-			borders[n].at, borders[n].luck, n = e.heard-b.half+e.hint, luck, n+1
+			borders[n], n = border{e.heard - b.half + e.hint, i, luck}, n+1
 		}
 	}
 	for i, x := range borders[:n] {
+		if !x.agrees(borders[:n], per) {
+			x.luck += lonePhase
+		}
 		try(candidate{shape: shape{family: windowClock, per: per, phase: mod(x.at, per)}, prior: cost + x.luck + 1.2})
 		if i == 0 {
-			try(candidate{shape: shape{family: counter, per: per, phase: mod(x.at, per)}, prior: cost + x.luck + 1.6})
+			try(candidate{shape: shape{family: counter, per: per, phase: mod(x.at, per)}, prior: cost + x.luck + rareCounter})
 		}
 	}
+}
+
+// A border is where a window may begin by what one epoch shows.
+type border struct {
+	at    Instant
+	epoch int
+	luck  float64 // how unlikely it is there, as a logarithm
+}
+
+// agrees reports whether another epoch shows the same border, or one whole periods away.
+func (x *border) agrees(all []border, per Instant) bool {
+	return slices.ContainsFunc(all, func(y border) bool {
+		off := mod(x.at-y.at, per)
+		return y.epoch != x.epoch && min(off, per-off) < per/16
+	})
 }
 
 // moreRefused reports whether more than one unit was refused, so that it matters whether the
@@ -179,8 +204,10 @@ func (b *bank) buckets(e *epoch, try func(candidate)) {
 	if e.hint > 0 && e.hint%1e9 != 0 {
 		flow(1e9/float64(e.hint), 1)
 	}
-	for i := len(b.epochs) - 1; i > 0 && i >= len(b.epochs)-4; i-- {
-		for _, j := range [...]int{i - 1, i - 3} {
+	// From a full bucket to a full bucket it is off by a unit at most: the longer ago, the better is
+	// the rate known, but the more likely the bucket ran empty.
+	for i := len(b.epochs) - 1; i > 0 && i >= len(b.epochs)-2; i-- {
+		for _, j := range [...]int{i - 1, i - 3, i - 7, i - 15} {
 			if j < 0 {
 				continue
 			}

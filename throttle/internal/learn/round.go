@@ -82,11 +82,14 @@ func roundestCount(lo, hi float64) float64 {
 	return best
 }
 
-// usual are the periods that most limits have, and how much rarer each is, as a logarithm.
-var usual = [...]struct {
+// A usualPeriod is one that people write, and how rare it is, as a logarithm.
+type usualPeriod struct {
 	per  time.Duration
 	cost float64
-}{
+}
+
+// usual are the periods that most limits have, and how much rarer each is, as a logarithm.
+var usual = [...]usualPeriod{
 	{time.Second, 0}, {2 * time.Second, .8}, {5 * time.Second, .8}, {10 * time.Second, .3}, {15 * time.Second, 1}, {30 * time.Second, .8},
 	{time.Minute, 0}, {5 * time.Minute, .8}, {10 * time.Minute, .9}, {15 * time.Minute, .8}, {time.Hour, .4},
 }
