@@ -24,8 +24,8 @@ type replay struct {
 	n          int
 	end        state   // after the last entry of the log
 	risen      uint16  // the epoch after which the limit rose; zero: it did not
-	vague      Instant // when the last uneven merged entry ended: nobody knows any more when exactly its units were sent
-	vagueUnits float64 // how many units that entry has
+	vague      Instant // when the last merged entry ended of which nobody knows any more when exactly its units were sent
+	vagueUnits float64 // how many of its units count at uncertain times
 	blur       float64 // for a bucket: units that flow off within the doubt about arrivals
 	lag        float64 // see timing
 	hints      [hinted]struct {
@@ -68,9 +68,6 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	p.vague = math.MinInt64 / 4
 	for i := from; i < len(r.log); i++ {
 		l := &r.log[i]
-		if l.uneven > 0 && l.last-l.at > max(s.per/16, t.slack) { // a shorter entry is as good as an instant
-			p.vague, p.vagueUnits = l.last, float64(l.taken)
-		}
 		early, own := 0.0, math.Inf(1)
 		if s.family == atOnce {
 			all, some, most := l.level(&t)
@@ -81,9 +78,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		}
 		cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
 		s.spread(&st, l, r.log, t.half)
-		if st.start > l.at+t.half && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per {
-			p.vague, p.vagueUnits = l.last, min(float64(l.taken), 1+float64(l.uneven)/4) // a border lies between its units
-		}
+		p.blurs(s, l, st.start-t.half, t.slack)
 		if l.taken > 0 {
 			cur.reached = max(cur.reached, p.reached(s, st, l, r.log, t))
 		}
@@ -114,6 +109,18 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	}
 	p.push(cur)
 	p.end = st
+}
+
+// blurs notes that the units of l count at uncertain times: if they are uneven, all of them, unless
+// l is so short that it is as good as an instant; if the last window began, at start, between
+// them, as many as it may have got more or fewer.
+func (p *replay) blurs(s *shape, l *entry, start, slack Instant) {
+	switch {
+	case l.uneven > 0 && l.last-l.at > max(s.per/16, slack):
+		p.vague, p.vagueUnits = l.last, float64(l.taken)
+	case start > l.at && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per:
+		p.vague, p.vagueUnits = l.last, min(float64(l.taken), 1+float64(l.uneven)/4)
+	}
 }
 
 // reached is the level that the accepted units of an entry show, which were just added to st. It
