@@ -1,0 +1,147 @@
+package learn
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// fit computes the size and the score of a candidate from the whole log, and its state at the
+// end of it.
+func (b *bank) fit(c *candidate, p *replay) {
+	p.run(&c.shape, &b.record, b.timing)
+	risen := p.risen
+	if c.family == atOnce {
+		p.risen = b.shown.into(p)
+	}
+	c.size, c.against, c.doubt = p.size(c.size)
+	p.risen = risen
+	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against - c.doubt
+	if c.ban == 0 {
+		c.score -= b.unexplained()
+	}
+	c.state = p.end
+}
+
+// refit judges all candidates anew, but proposes none.
+func (b *bank) refit() {
+	var p replay
+	b.rise(&p)
+	for i := range b.of {
+		b.fit(&b.of[i], &p)
+	}
+	b.weigh()
+}
+
+// rise notes when more was accepted than the leader bears. The limit may have risen
+// then: what was refused before says nothing of what it is now, for odds that are the
+// same for all candidates. It has not risen if another candidate, which is likelier than
+// that, bears all. It tells the replay.
+func (b *bank) rise(p *replay) {
+	defer func() { p.risen = b.risen }()
+	if len(b.of) == 0 || b.of[0].weight < widenAt {
+		return
+	}
+	risen := b.rose(&b.of[0], p)
+	for i := 1; i < b.live && risen != 0 && b.of[i].weight > b.of[0].weight*math.Exp(-riseOdds); i++ {
+		if b.rose(&b.of[i], p) == 0 {
+			return
+		}
+	}
+	if risen != 0 {
+		b.risen = risen
+	}
+}
+
+// rose is the epoch after which more was accepted last than c bears; zero: that never happened.
+func (b *bank) rose(c *candidate, p *replay) uint16 {
+	p.run(&c.shape, &b.record, b.timing)
+	for i := p.n - 1; i > 0; i-- {
+		if p.slots[i].reached > c.size+1+p.blur {
+			return p.slots[i-1].epoch
+		}
+	}
+	return 0
+}
+
+// rebuild searches for candidates that explain the log better.
+func (b *bank) rebuild() {
+	var p replay
+	b.rise(&p)
+	old := b.of
+	b.of = make([]candidate, 0, maxCandidates)
+	for i := range old {
+		b.try(old[i], &p)
+	}
+	b.propose(func(c candidate) { b.try(c, &p) })
+	b.scan(&p)
+	b.weigh()
+	b.surprises = 0
+	b.regrain()
+}
+
+// try takes a candidate in if it is among the likeliest. Of two that differ only by a small part of
+// their phase the likelier one stays.
+func (b *bank) try(c candidate, p *replay) {
+	like := slices.IndexFunc(b.of, func(d candidate) bool { return c.alike(&d) })
+	if c.per <= 0 || like >= 0 && b.of[like].phase == c.phase {
+		return
+	}
+	b.fit(&c, p)
+	switch {
+	case like >= 0:
+		if c.score > b.of[like].score {
+			b.of[like] = c
+		}
+		return
+	case len(b.of) < maxCandidates:
+		b.of = append(b.of, c)
+		return
+	}
+	worst := 0
+	for i := range b.of {
+		if b.of[i].score < b.of[worst].score {
+			worst = i
+		}
+	}
+	if c.score > b.of[worst].score {
+		b.of[worst] = c
+	}
+}
+
+// weigh sorts the candidates, which were all judged anew, and shares out their weights.
+func (b *bank) weigh() {
+	slices.SortStableFunc(b.of, func(x, y candidate) int { return cmp.Compare(y.score, x.score) })
+	sum := 0.0
+	for i := range b.of {
+		c := &b.of[i]
+		c.weight = math.Exp(c.score - b.of[0].score)
+		sum += c.weight
+	}
+	b.live, b.heavy, b.flow = min(1, len(b.of)), 0, b.pace()
+	for i := range b.of {
+		if b.of[i].weight /= sum; b.of[i].weight >= liveAt {
+			b.live = i + 1
+		}
+		if b.of[i].weight >= heavyAt {
+			b.heavy |= 1 << i
+		}
+	}
+	for i := range b.log {
+		b.log[i].against = 0
+	}
+	b.stale = false
+}
+
+// regrain makes the log as fine as the leader needs it, but no finer than arrivals are
+// known. A leader that is wrong must not blur what would show it.
+func (b *bank) regrain() {
+	if len(b.of) == 0 {
+		return
+	}
+	c := &b.of[0]
+	b.grain = max(leastGrain, min(c.per/128, b.slack))
+	if c.family == bucket {
+		b.grain = max(leastGrain, min(c.per/4, b.slack))
+	}
+}
