@@ -168,8 +168,12 @@ func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st state, at Ins
 	shutOut := e.streak >= shutOutFrom
 	cur.void = cur.void || shutOut
 	cur.fade = r.cut && r.from(s) == 0 && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)
-	if cur.clear = cur.level; l.at-p.vague < s.memory(max(1, cur.level)) {
+	cur.clear = cur.level
+	if l.at-p.vague < s.memory(max(1, cur.level)) {
 		cur.level += p.vagueUnits // it may have been as high as that
+	}
+	if s.family == bucket {
+		cur.clear = cur.level // an entry that is within a bucket's memory is a short one
 	}
 	p.push(*cur)
 	if e.hint >= 0 && !shutOut {
