@@ -24,6 +24,47 @@ type clock struct {
 	among *clocks
 	of    atomic.Pointer[flight] // nil: nobody's
 	rings atomic.Int64           // when, by clocks.now; zero: not, or at this moment
+
+	// What the context of one attempt leaves to that of the next, if nobody else has it.
+	// Under the mu of the context that has the clock.
+	done  chan struct{} // nil: make one
+	hooks [2]*hooks     // the second tell of headers; nil: make them
+}
+
+// channel returns one that is open. c may be nil.
+func (c *clock) channel() chan struct{} {
+	if c == nil || c.done == nil {
+		return make(chan struct{})
+	}
+	done := c.done
+	c.done = nil
+	return done
+}
+
+// hooksFor returns hooks for an attempt. c may be nil.
+func (c *clock) hooksFor(full, direct bool) *hooks {
+	if c == nil || !direct {
+		return newHooks(full, direct)
+	}
+	i := 0
+	if full {
+		i = 1
+	}
+	h := c.hooks[i]
+	if c.hooks[i] = nil; h == nil {
+		h = newHooks(full, direct)
+		h.lent = true
+	}
+	return h
+}
+
+// keep keeps h for hooksFor.
+func (c *clock) keep(h *hooks) {
+	i := 0
+	if h.trace.WroteHeaders != nil {
+		i = 1
+	}
+	c.hooks[i] = h
 }
 
 // newClock returns a clock that is not set. Its timer holds the clock by a weak
@@ -84,7 +125,9 @@ func (c *clock) unset() {
 // flights, as idle connections are. Its timer may stay set until close.
 type clocks struct {
 	epoch    time.Time
+	direct   bool         // the base is an http.Transport; see attemptContext
 	traceKey any          // see traceKey
+	asks     uint32       // see asksOfOne
 	idle     sync.Pool    // of *clock
 	stood    atomic.Int64 // when a standstill was noticed last, by now; see heard
 
@@ -93,7 +136,9 @@ type clocks struct {
 	few int                   // below this length nobody looks which of all are gone
 }
 
-func newClocks() *clocks { return &clocks{epoch: time.Now(), traceKey: traceKey()} }
+func newClocks() *clocks {
+	return &clocks{epoch: time.Now(), traceKey: traceKey(), asks: asksOfOne()}
+}
 
 // now is the time since epoch, by which all clocks count.
 func (p *clocks) now() time.Duration { return time.Since(p.epoch) }

@@ -36,7 +36,7 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 		return f
 	}
 	f := start()
-	c := f.clock
+	c := f.ctx.clock
 	if c.of.Load() != f {
 		t.Fatal("a clock that rings for nobody")
 	}
@@ -45,7 +45,7 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 		t.Errorf("rang too early: expired %v, rings at %v, due at %v", expired, c.rings.Load(), f.due)
 	}
 	f.release()
-	if c.of.Load() != nil || f.clock != nil {
+	if c.of.Load() != nil || f.ctx.clock != nil {
 		t.Error("a clock that was put back still knows its flight")
 	}
 	c.ring() // nobody's
@@ -70,8 +70,8 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 
 	f = start()
 	f.due = p.now() - 1
-	c = f.clock
-	f.clock.ring()
+	c = f.ctx.clock
+	f.ctx.clock.ring()
 	if f.release(); !f.expired || f.ctx.Err() == nil || c.of.Load() == nil {
 		t.Error("a clock struck and ended nothing, or was put back")
 	}
@@ -83,7 +83,7 @@ func taker(t *testing.T, p *clocks, c *clock) *flight {
 	t.Helper()
 	f := newFlight(p, true)
 	c.of.Store(f)
-	f.clock = c
+	f.ctx.clock = c
 	return f
 }
 
@@ -92,7 +92,7 @@ func TestALateClockEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlight(newClocks(), false)
 		f.start(f.ctx.clocks.now(), time.Hour)
-		first := f.clock
+		first := f.ctx.clock
 		f.stop(false)
 		first.ring()
 		f.start(f.ctx.clocks.now(), time.Hour)
@@ -119,7 +119,7 @@ func TestClockIsSetOnce(t *testing.T) {
 		rings := func(c *clock) time.Duration { return time.Duration(c.rings.Load()) }
 		f := newFlight(p, true)
 		f.start(p.now(), 30*time.Second)
-		c := f.clock
+		c := f.ctx.clock
 		time.Sleep(time.Second)
 		f.release()
 		g := taker(t, p, c)
@@ -137,7 +137,7 @@ func TestClockIsSetOnce(t *testing.T) {
 		f.stop(false) // as between two Reads
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if rings(f.clock) != 0 {
+		if rings(f.ctx.clock) != 0 {
 			t.Error("a stopped clock is set for ever")
 		}
 		for _, limit := range []time.Duration{time.Minute, 5 * time.Second} { // the second one sooner than it rings
@@ -165,7 +165,7 @@ func TestClocksClose(t *testing.T) {
 		}
 		clocks := make([]*clock, len(flights))
 		for i, f := range flights {
-			if clocks[i] = f.clock; i > 0 {
+			if clocks[i] = f.ctx.clock; i > 0 {
 				f.release()
 			}
 		}

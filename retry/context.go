@@ -3,9 +3,9 @@ package retry
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/trip"
@@ -24,35 +24,47 @@ type attemptContext struct {
 	context.Context // the request's, in which its trip is
 	clocks          *clocks
 
-	trail atomic.Pointer[trail] // nil: nobody has looked for a trace
-
 	mu     sync.Mutex
+	trail  *trail          // nil: nobody has looked for a trace, and there is no memory for it
+	clock  *clock          // the attempt's, which keeps memory for later ones; nil: none yet, or it has struck
 	whole  context.Context // what context makes of it; nil: nobody has needed it
 	cancel context.CancelCauseFunc
 	done   chan struct{} // see plain; nil: nobody has waited
 	after  func()        // the one descendant's, to be called at the end; nil: there is none
 	place  uint32        // how often after was given away
+	asked  uint16        // how often done was, at most math.MaxUint16
 	over   bool
 
-	full   bool // see newTrail
-	direct bool // who gets the context makes others of it itself, with nothing in between
+	full bool // see newHooks
 }
 
 // plain returns the channel by which c ends if it needs no other context for that; else
 // nil.
 func (c *attemptContext) plain() chan struct{} {
-	if !c.direct || c.Context.Done() != nil {
-		return nil
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil && c.whole == nil {
-		c.done = make(chan struct{})
+	if c.done == nil && c.whole == nil && c.endless() {
+		c.done = c.clock.channel()
 		if c.over {
 			close(c.done)
 		}
 	}
+	if c.asked < math.MaxUint16 {
+		c.asked++
+	}
 	return c.done
+}
+
+// endless reports that plain may make a channel: nothing above c can end, which is found out
+// without mu.
+func (c *attemptContext) endless() bool {
+	if !c.clocks.direct {
+		return false
+	}
+	c.mu.Unlock()
+	never := c.Context.Done() == nil
+	c.mu.Lock()
+	return never && c.done == nil && c.whole == nil
 }
 
 // real returns the context that others can wait for and descend from.
@@ -111,6 +123,10 @@ func (c *attemptContext) finish() (w watchers) {
 	c.over = true
 	w = watchers{c.cancel, c.done, c.after}
 	c.after = nil
+	if c.clock != nil && c.done != nil && c.whole == nil && uint32(c.asked) == c.place*c.clocks.asks {
+		// Only descendants have it, which do without: they left, or are told.
+		c.clock.done, c.done, w.done = c.done, nil, nil
+	}
 	return w
 }
 
@@ -187,14 +203,16 @@ func (c *attemptContext) drop(place uint32) bool {
 // cause of the end, which whole knows. It is asked also while stop ends what
 // descends from it, so it waits for nobody.
 func (c *attemptContext) Value(key any) any {
-	t := c.trail.Load()
-	if t != nil {
-		t.dial()
-	}
-	if key == c.clocks.traceKey {
-		return c.watch(t)
-	}
-	switch whole, over := c.state(); {
+	c.mu.Lock()
+	whole, over := c.whole, c.over
+	trace, known := c.trail.look(c.clocks)
+	c.mu.Unlock()
+	switch {
+	case key == c.clocks.traceKey:
+		if !known {
+			trace = c.follow()
+		}
+		return trace
 	case whole != nil:
 		return whole.Value(key)
 	case over:
@@ -206,22 +224,33 @@ func (c *attemptContext) Value(key any) any {
 // String is how package context, and whoever logs a context, shows it.
 func (c *attemptContext) String() string { return fmt.Sprint(c.Context) + ".WithAttempt" }
 
-// watch returns the trace, which calls the caller's as well. t is nil if there
-// is none yet.
-func (c *attemptContext) watch(t *trail) *httptrace.ClientTrace {
-	if t != nil {
-		return &t.trace
+// follow makes the trace, which calls the caller's as well, unless there is one by now.
+func (c *attemptContext) follow() *httptrace.ClientTrace {
+	var h *hooks
+	if httptrace.ContextClientTrace(c.Context) != nil {
+		h = newHooks(c.full, c.clocks.direct)
+		httptrace.WithClientTrace(c.Context, &h.trace) // changes it
 	}
 	var host *hosts.Entry
-	if tr := trip.From(c.Context); tr != nil {
+	if tr := trip.From(c.Context); tr != nil && !c.clocks.direct { // else there is a trail already
 		host = tr.Entry
 	}
-	t = newTrail(c.clocks, host, c.full)
-	if httptrace.ContextClientTrace(c.Context) != nil {
-		httptrace.WithClientTrace(c.Context, &t.trace) // changes it
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.trail
+	if t == nil {
+		t = &trail{lines: linesOf(host)}
+		c.trail = t
 	}
-	c.trail.CompareAndSwap(nil, t)
-	return &c.trail.Load().trace
+	if trace, known := t.look(c.clocks); known {
+		return trace
+	}
+	if h == nil {
+		h = c.clock.hooksFor(c.full, c.clocks.direct)
+	}
+	h.of.Store(c)
+	t.hooks, t.known = h, true
+	return &h.trace
 }
 
 // traceKey is the key that httptrace looks for.
@@ -230,6 +259,30 @@ func traceKey() any {
 	httptrace.ContextClientTrace(&spy)
 	return spy.key
 }
+
+// asksOfOne is how often package context calls Done of a context to derive another from it.
+func asksOfOne() uint32 {
+	spy := doneSpy{Context: context.Background(), done: make(chan struct{})}
+	_, stop := context.WithCancelCause(&spy)
+	stop(nil)
+	return spy.asked
+}
+
+// doneSpy is a context that counts how often it is asked for its channel.
+type doneSpy struct {
+	context.Context
+	done  chan struct{}
+	asked uint32
+}
+
+// Done is context.Context's.
+func (s *doneSpy) Done() <-chan struct{} {
+	s.asked++
+	return s.done
+}
+
+// AfterFunc is that of attemptContext.
+func (s *doneSpy) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
 // keySpy is a context that notes what it is asked for.
 type keySpy struct {

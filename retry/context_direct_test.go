@@ -29,7 +29,13 @@ func TestAFlightTakes160Bytes(t *testing.T) {
 
 // directContext is the context of an attempt whose base is an http.Transport.
 func directContext(parent context.Context) *attemptContext {
-	return &attemptContext{Context: parent, clocks: newClocks(), direct: true}
+	return &attemptContext{Context: parent, clocks: directClocks()}
+}
+
+func directClocks() *clocks {
+	p := newClocks()
+	p.direct = true
+	return p
 }
 
 // detached has the values of a context, and does not end with it.
@@ -121,10 +127,11 @@ func TestADirectContextTellsAllThatDescend(t *testing.T) {
 
 // A descendant costs less than one of a context of package context.
 func TestADirectContextCostsLess(t *testing.T) {
-	clocks := newClocks()
 	cost := func(direct bool) float64 {
+		clocks := newClocks()
+		clocks.direct = direct
 		return testing.AllocsPerRun(100, func() {
-			c := &attemptContext{Context: context.Background(), clocks: clocks, direct: direct}
+			c := &attemptContext{Context: context.Background(), clocks: clocks}
 			ctx, stop := context.WithCancel(c)
 			ctx.Done()
 			stop()
@@ -197,5 +204,48 @@ func TestNetHTTPDescendsDirectly(t *testing.T) {
 	}
 	if strings.Contains(stacks.String(), "context.(*cancelCtx).propagateCancel") {
 		t.Error("a goroutine waits for the end of the attempt")
+	}
+}
+
+// An attempt leaves its channel to others if only descendants, which it told, have waited for it.
+func TestAChannelIsLeftIfNobodyElseHasIt(t *testing.T) {
+	theirs := errors.New("theirs")
+	for _, tt := range []struct {
+		name string
+		asks func(context.Context)
+		end  error
+		want bool
+	}{
+		{"nobody asks", func(context.Context) {}, nil, false},
+		{"a descendant", func(ctx context.Context) { context.WithCancelCause(ctx) }, nil, true},
+		{"a descendant that left", func(ctx context.Context) { _, stop := context.WithCancel(ctx); stop() }, nil, true},
+		{"a channel", func(ctx context.Context) { ctx.Done() }, nil, false},
+		{"two", func(ctx context.Context) { ctx.Done(); ctx.Done() }, nil, false},
+		{"a descendant and a channel", func(ctx context.Context) { context.WithCancelCause(ctx); ctx.Done() }, nil, false},
+		{"two descendants", func(ctx context.Context) { context.WithCancelCause(ctx); context.WithCancelCause(ctx) }, nil, false},
+		{"a cause", func(ctx context.Context) { context.WithCancelCause(ctx) }, theirs, false},
+	} {
+		f, c := newTracked(directClocks(), false)
+		tt.asks(&f.ctx)
+		if tt.end != nil {
+			f.ctx.end(tt.end)
+		}
+		f.release()
+		if left := c.done != nil; left != tt.want {
+			t.Errorf("%s: the next attempt gets the channel: %v, want %v", tt.name, left, tt.want)
+		}
+		select {
+		case <-f.ctx.Done():
+		default:
+			t.Errorf("%s: it has not ended", tt.name)
+		}
+		if c.done == nil {
+			continue
+		}
+		select {
+		case <-c.done:
+			t.Errorf("%s: the next attempt gets a channel that is closed", tt.name)
+		default:
+		}
 	}
 }

@@ -20,14 +20,20 @@ type flight struct {
 	resp  io.ReadCloser
 
 	// Under ctx.mu, so that all that an attempt's end changes is changed at once.
-	clock   *clock        // nil: none yet, or it has struck
-	limit   time.Duration // that the clock was started with
-	due     time.Duration // when it strikes, by clocks.now, unless until moves that
-	again   bool          // its clock may have been another's and may be another's
-	running bool
-	expired bool
-	over    bool
-	stood   bool // the clock struck late, and was started once more
+	limit    time.Duration // that the clock was started with
+	due      time.Duration // when it strikes, by clocks.now, unless until moves that
+	again    bool          // its clock may have been another's and may be another's
+	running  bool
+	expired  bool
+	over     bool
+	answered bool // the base returned an answer; written before anybody else has the flight
+	stood    bool // the clock struck late, and was started once more
+}
+
+// tracked is a flight whose base is known to look for a trace.
+type tracked struct {
+	flight
+	trail trail
 }
 
 // carry gives the attempt its body.
@@ -51,10 +57,10 @@ func (f *flight) start(now, limit time.Duration) {
 	f.ctx.mu.Lock()
 	if !f.over { // else it is read on after the end: nobody would give a clock back
 		f.limit, f.due, f.running = limit, later(now, limit), true
-		if f.clock == nil {
-			f.clock = f.ctx.clocks.take(f, f.again)
+		if f.ctx.clock == nil {
+			f.ctx.clock = f.ctx.clocks.take(f, f.again)
 		}
-		f.clock.set(now, f.due)
+		f.ctx.clock.set(now, f.due)
 	}
 	f.ctx.mu.Unlock()
 }
@@ -65,8 +71,8 @@ func (f *flight) start(now, limit time.Duration) {
 func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	f.ctx.mu.Lock()
 	if f.running && !f.again {
-		f.clock.timer.Stop() // a bubble's test may count timers
-		f.clock.rings.Store(0)
+		f.ctx.clock.timer.Stop() // a bubble's test may count timers
+		f.ctx.clock.rings.Store(0)
 	}
 	f.running = false
 	limit, expired = f.limit, f.expired
@@ -75,15 +81,17 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 		return limit, expired
 	}
 	f.over = true
-	c := f.clock
-	f.clock = nil
+	c := f.ctx.clock
 	watchers := f.ctx.finish()
+	if t := f.ctx.trail; t != nil {
+		if h := t.leave(f.answered); h != nil && c != nil {
+			c.keep(h)
+		}
+	}
+	f.ctx.clock = nil
 	f.ctx.mu.Unlock()
 	if c != nil && f.again {
 		f.ctx.clocks.put(c)
-	}
-	if t := f.ctx.trail.Load(); t != nil {
-		t.leave()
 	}
 	if f.body != nil && f.body.unwatch != nil && f.body.done() {
 		f.body.unwatch()
@@ -98,7 +106,7 @@ func (f *flight) release() { f.stop(true) }
 // rang.
 func (f *flight) strike(c *clock) {
 	f.ctx.mu.Lock()
-	over := f.running && f.clock == c
+	over := f.running && f.ctx.clock == c
 	if over {
 		now := f.ctx.clocks.now()
 		if until := f.until(now); now < until {
@@ -108,7 +116,7 @@ func (f *flight) strike(c *clock) {
 	}
 	var err error
 	if over { // else the body may be set at this moment
-		f.running, f.expired, f.clock = false, true, nil
+		f.running, f.expired, f.ctx.clock = false, true, nil
 		err = f.late(f.limit)
 	}
 	f.ctx.mu.Unlock()
@@ -125,11 +133,8 @@ func (f *flight) strike(c *clock) {
 func (f *flight) until(now time.Duration) time.Duration {
 	due := f.due
 	if f.resp == nil {
-		if t := f.ctx.trail.Load(); t != nil {
-			due = t.until(due, now)
-			if told := t.heard(); told > 0 {
-				due = max(due, later(told, f.limit))
-			}
+		if t := f.ctx.trail; t != nil {
+			due = t.until(due, now, f.limit)
 		}
 		if f.body != nil {
 			due = max(due, later(f.body.last(), f.limit))
@@ -148,8 +153,12 @@ func (f *flight) late(limit time.Duration) *TimeoutError {
 }
 
 // evidence is what is known of an attempt that the base has returned from.
-func (f *flight) evidence() evidence {
-	e := f.ctx.trail.Load().seen()
+func (f *flight) evidence() (e evidence) {
+	f.ctx.mu.Lock()
+	if f.ctx.trail != nil {
+		e = f.ctx.trail.seen(f.ctx.clocks)
+	}
+	f.ctx.mu.Unlock()
 	e.watched, e.full = true, f.ctx.full
 	return e
 }

@@ -74,7 +74,7 @@ func TestLateClockStrikesAgain(t *testing.T) {
 			f := newFlight(p, true)
 			began := time.Now()
 			overdue(f, time.Minute, late)
-			c := f.clock
+			c := f.ctx.clock
 			if f.strike(c); f.expired != (late == 0) || f.stood != (late > 0) {
 				t.Errorf("%v late: struck %v, stood still %v", late, f.expired, f.stood)
 			}
@@ -120,7 +120,7 @@ func TestAStandstillIsNotTheHostsFault(t *testing.T) {
 			{"its clock has not been heard yet", none, func(f *flight) { overdue(f, time.Second, 2*time.Second) }, true},
 			{"its clock struck in time, and the base came back late", none, func(f *flight) {
 				overdue(f, time.Second, 0)
-				f.strike(f.clock)
+				f.strike(f.ctx.clock)
 				time.Sleep(time.Minute)
 			}, false},
 			{"the caller's deadline passed", deadline(0), func(*flight) {}, false},
@@ -157,8 +157,8 @@ func TestIdleClockTellsOfStandstill(t *testing.T) {
 		f.start(p.now(), time.Hour)
 		f.stop(false)
 		time.Sleep(2 * time.Second)
-		f.clock.rings.Store(int64(p.now() - time.Second))
-		f.clock.ring()
+		f.ctx.clock.rings.Store(int64(p.now() - time.Second))
+		f.ctx.clock.ring()
 		if !f.frozen(context.Background(), left) {
 			t.Error("nobody has noticed")
 		}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"math"
 	"net/http/httptrace"
-	"net/textproto"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,22 +15,21 @@ import (
 // is the evidence of what was sent, and tells waiting for a connection from
 // dialling, which is part of the attempt.
 //
-// Its methods are called on several goroutines, also after the attempt returned.
+// It is under the mu of its context: its hooks are called on several goroutines, also after
+// the attempt returned.
 type trail struct {
-	trace  httptrace.ClientTrace
-	clocks *clocks
-	entry  *hosts.Entry // of the host; nil: none
-
-	mu                sync.Mutex
-	asked, got, wrote bool // ever: net/http may ask again for the same attempt
+	hooks             *hooks // that tell it; nil: nobody has looked for them, or another attempt may have them by now
+	asked, got, wrote bool   // ever: net/http may ask again for the same attempt
+	more              bool   // it has asked again
+	known             bool   // somebody has looked for the hooks
 	phase             phase
-	lines             *lines        // of the host; nil: nobody has asked
-	since             time.Duration // when the newest connection was asked for
+	interims          int16         // that came
+	lines             *lines        // of the host
+	since             time.Duration // when the newest connection was asked for; before: when the base was given the attempt, or zero
 	free              time.Duration // from since until then the attempt waited for others, which does not count
 	queued            time.Duration // sum of earlier such waits
 	mark              int64         // lines.moves when it was looked at last
 	told              time.Duration // when the last interim answer came; zero: none did
-	interims          int           // that came
 }
 
 // mostInterims is how many interim answers may come to one attempt: one a second for nearly
@@ -50,32 +47,17 @@ const (
 	gone                   // it has ended, with its body
 )
 
-// newTrail returns a trail whose hooks tell it what the base does. Only of what
-// is not repeated anyway, full, it learns whether headers were written.
-func newTrail(p *clocks, entry *hosts.Entry, full bool) *trail {
-	t := &trail{clocks: p, entry: entry}
-	t.trace.GetConn = t.getConn
-	t.trace.GotConn = t.gotConn
-	t.trace.ConnectStart = t.connectStart
-	t.trace.Got1xxResponse = t.gotInterim
-	if full {
-		t.trace.WroteHeaders = t.wroteHeaders
-	}
-	return t
-}
-
-func (t *trail) getConn(string) {
-	now := t.clocks.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.asked = true
+// getConn notes that a connection is wanted.
+func (t *trail) getConn(p *clocks) {
+	t.more, t.asked = t.asked, true
 	if t.phase == gone {
 		return
 	}
-	t.pause()
-	if t.lines == nil {
-		t.lines = linesOf(t.entry)
+	now := t.since
+	if t.more || now == 0 {
+		now = p.now()
 	}
+	t.pause()
 	t.phase = waiting
 	t.since, t.free, t.mark = now, now, t.lines.moves()
 }
@@ -88,101 +70,100 @@ func (t *trail) pause() {
 	t.queued, t.since = t.wait(), t.free
 }
 
-func (t *trail) connectStart(string, string) { t.dial() }
+// look returns the trace; nil: there is none any more, or none is known yet. t may be nil.
+func (t *trail) look(p *clocks) (trace *httptrace.ClientTrace, known bool) {
+	switch {
+	case t == nil:
+		return nil, false
+	case t.hooks == nil:
+		return nil, t.known
+	}
+	t.dial(p)
+	return &t.hooks.trace, true
+}
 
-// dial notes that somebody dials for this attempt. Before net/http dials, on another
-// goroutine, it asks the attempt's context for its trace, and so does the dialer of
-// package net. While an attempt waits for one of MaxConnsPerHost, nobody asks its
-// context for anything.
-func (t *trail) dial() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// dial is called when somebody asks the attempt's context for something, and notes that
+// somebody dials for the attempt. Before net/http dials, on another goroutine, it asks the
+// context for its trace, and so does the dialer of package net. While an attempt waits for one
+// of MaxConnsPerHost, nobody asks its context for anything.
+func (t *trail) dial(p *clocks) {
 	if t.phase == waiting {
-		t.phase, t.free = dialling, t.clocks.now()
+		t.phase, t.free = dialling, p.now()
 	}
 }
 
 // gotConn ends the wait. A connection that was used before came from another
 // attempt, so a dial that was begun meanwhile was not what took so long.
-func (t *trail) gotConn(info httptrace.GotConnInfo) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *trail) gotConn(p *clocks, info httptrace.GotConnInfo) {
 	t.got = true
 	if t.phase != waiting && t.phase != dialling {
 		return // a base that does not report all
 	}
 	if t.phase == waiting || info.Reused {
-		t.free = t.clocks.now()
+		t.free = p.now()
 	}
 	t.pause()
 	t.phase = connected
 	t.lines.taken.Add(1)
 }
 
-func (t *trail) wroteHeaders() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wrote = true
-}
-
 // gotInterim notes an interim answer, such as 102 Processing or 103 Early Hints: the server
 // works on the request.
-func (t *trail) gotInterim(int, textproto.MIMEHeader) error {
-	now := t.clocks.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.told = now
-	if t.interims++; t.interims > mostInterims {
+func (t *trail) gotInterim(p *clocks) error {
+	t.told = p.now()
+	if t.interims == mostInterims {
 		return errInterims
 	}
+	t.interims++
 	return nil
 }
 
 var errInterims = errors.New("retry: too many interim answers")
 
-// heard is when the last interim answer came; zero: none did.
-func (t *trail) heard() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.told
-}
-
-// wait is how long the attempt has waited for others in all. mu is held.
+// wait is how long the attempt has waited for others in all.
 func (t *trail) wait() time.Duration { return t.queued + t.free - t.since }
 
 // until returns when the attempt's time is over: at due, and later by as much as it
 // has waited for the connections of other attempts. As long as others have
 // connections to the host, the attempt is in a queue, and only its caller bounds how
 // long it waits. If nobody has a connection, all of them wait for the host, and that
-// counts.
-func (t *trail) until(due, now time.Duration) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// counts. With an interim answer its time, limit, begins anew.
+func (t *trail) until(due, now, limit time.Duration) time.Duration {
 	if t.phase == waiting && now >= later(due, t.wait()) && t.lines.served(&t.mark) {
 		t.free = now
 	}
-	return later(due, t.wait())
+	due = later(due, t.wait())
+	if t.told > 0 {
+		due = max(due, later(t.told, limit))
+	}
+	return due
 }
 
-// leave gives the connection back: the attempt has ended, with its body.
-func (t *trail) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// leave gives the connection back: the attempt has ended, with its body. answered says that it
+// had an answer.
+//
+// It returns the hooks if they may be another attempt's, and nil otherwise. net/http calls
+// them on the goroutine that gets a connection, and before it passes on an answer. It may call
+// them later for a connection on which it has given up, so it must have asked for one only, and
+// for headers that are written after the answer.
+func (t *trail) leave(answered bool) *hooks {
 	if t.phase == connected {
 		t.lines.left.Add(1)
 	}
 	t.phase = gone
+	h := t.hooks
+	if h == nil || !h.lent || !answered || !t.got || t.more || h.trace.WroteHeaders != nil && !t.wrote {
+		return nil
+	}
+	h.of.Store(nil)
+	t.hooks = nil
+	return h
 }
 
 // seen returns what is known when the base has returned.
-func (t *trail) seen() (e evidence) {
-	if t == nil {
-		return e
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *trail) seen(p *clocks) (e evidence) {
 	if t.phase == waiting {
-		t.free = t.clocks.now()
+		t.free = p.now()
 	}
 	return evidence{asked: t.asked, got: t.got, wrote: t.wrote, phase: t.phase, queued: t.wait()}
 }

@@ -26,9 +26,9 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	_, direct := base.(*http.Transport)
-	w := &wire{base: base, direct: direct, link: trip.Under(base, trip.Wire), clocks: newClocks()}
+	w := &wire{base: base, link: trip.Under(base, trip.Wire), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
+	_, w.clocks.direct = base.(*http.Transport)
 	w.attempt, w.stall = c.timeouts()
 	w.ahead, w.steady = w.link.Hosts.Epoch.Sub(w.clocks.epoch), trip.Monotonic(w.clocks.epoch)
 	return w
@@ -36,7 +36,6 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 
 type wire struct {
 	base           http.RoundTripper
-	direct         bool // see attemptContext
 	link           trip.Link
 	attempt, stall time.Duration
 	onward         trip.Onward
@@ -98,7 +97,7 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		t.MarkSent()
 		return resp, nil
 	}
-	w.note(t, sent, err, nil)
+	w.note(t, sent, err, nil, evidence{})
 	return nil, err
 }
 
@@ -115,50 +114,63 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 		t.Depart()
 		return nil, r
 	}
-	f = &flight{stall: stall}
+	var way *trail
+	if w.clocks.direct {
+		both := new(tracked)
+		f, way = &both.flight, &both.trail
+		way.lines = linesOf(t.Entry)
+		f.ctx.trail = way
+	} else {
+		f = new(flight)
+	}
+	f.stall = stall
 	over := ctx
 	if !t.Worn(trip.Wire) {
 		over = t.Over(ctx)
 	}
 	f.ctx.Context = over
-	f.ctx.clocks, f.ctx.full, f.ctx.direct = w.clocks, needsEvidence(r), w.direct
+	f.ctx.clocks, f.ctx.full = w.clocks, needsEvidence(r)
 	f.r = t.Copy(r, &f.ctx)
 	if body != nil {
 		f.carry(body)
 	}
-	left := t.Depart()
-	if f.again = w.steady && t.Steady(); f.again {
-		f.start(left+w.ahead, attempt)
-	} else {
-		f.start(w.clocks.now(), attempt)
+	left := t.Depart() + w.ahead
+	if f.again = w.steady && t.Steady(); !f.again {
+		left = w.clocks.now()
 	}
+	if way != nil { // net/http asks for a connection a moment later
+		way.since, way.free = left, left
+	}
+	f.start(left, attempt)
 	return f, f.r
 }
 
 // land takes in what the base returned for the attempt.
 func (w *wire) land(f *flight, t *trip.Trip, r *http.Request, resp *http.Response, err error) (*http.Response, error) {
+	f.answered = err == nil
 	if limit, expired := f.stop(err == nil && resp.Body == http.NoBody); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()
 		}
 		t.SetCause(trip.AttemptTimeout)
 		late := f.late(limit)
-		late.at = w.note(t, r, cut{late, err}, f)
+		late.at = w.note(t, r, cut{late, err}, f, f.evidence())
 		f.release()
 		return nil, late
 	}
-	if err == nil && f.ctx.trail.Load() == nil { // there is nothing to say
-		t.MarkSent()
-	} else {
-		w.note(t, r, err, f)
-	}
+	e := f.evidence()
 	if err != nil {
+		w.note(t, r, err, f, e)
 		f.release()
 		if ctx := r.Context(); f.body != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = context.Cause(ctx) // not what it did to the body
 		}
 		return nil, err
 	}
+	if e.queued > 0 {
+		t.Queued(e.queued, true)
+	}
+	t.MarkSent()
 	f.guard(resp)
 	return resp, nil
 }
@@ -193,21 +205,13 @@ type cut struct {
 
 func (c cut) Unwrap() error { return c.base }
 
-// note writes down what the end of the attempt that r was proves, and returns
+// note writes down what e and the error by which the attempt that r was ended prove, and returns
 // what it was waiting for. f is nil if nobody watched it.
-func (w *wire) note(t *trip.Trip, r *http.Request, err error, f *flight) (at trip.Stage) {
-	var e evidence
-	if f != nil {
-		e = f.evidence()
-	}
+func (w *wire) note(t *trip.Trip, r *http.Request, err error, f *flight, e evidence) (at trip.Stage) {
 	expired := t.Cause() == trip.AttemptTimeout
 	left := t.OnWire()
 	if e.queued > 0 {
-		t.Queued(e.queued, err == nil || expired || e.got || e.phase == dialling)
-	}
-	if err == nil {
-		t.MarkSent()
-		return at
+		t.Queued(e.queued, expired || e.got || e.phase == dialling)
 	}
 	ctx := r.Context()
 	if ctx.Err() != nil {
