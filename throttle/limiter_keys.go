@@ -41,41 +41,46 @@ func (l *Limiter) lock(key string) (*queue.Domain, *subject) {
 // meet is lock for one who can do with a small key: then it is locked, and there is
 // no subject. Of keys for which there is no room there is only that.
 func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
-	entry := l.keys.Near(key)
+	entry, hash := l.keys.Near(key), uint64(0)
 	if entry == nil {
-		entry = l.keys.Glance(key)
+		entry, hash = l.keys.Search(key)
 	}
-	if entry != nil {
+	known := entry != nil
+	if !known {
+		entry = l.keys.AcquireNew(key, hash, time.Time{})
+	} else {
 		k := &entry.Value
 		e, s := k.lock()
 		if k.asOf(s) == l.rules.version.Load() && entry.Visit() {
 			return k, e, s
 		}
 		k.unlock(e)
+		entry = l.keys.Acquire(key, time.Time{})
 	}
-	entry, k, e, s := l.find(key)
+	k, e, s := l.meetHeld(key, entry, known)
 	entry.Release() // whoever wants to drop it takes the lock first, to ask whether it is idle
 	return k, e, s
 }
 
 // lockHeld is lock of a key whose place is held. The place is to be released.
 func (l *Limiter) lockHeld(key string) (*table.Entry[kept], *queue.Domain, *subject) {
-	entry, k, e, s := l.find(key)
+	entry := l.keys.Acquire(key, time.Time{})
+	k, e, s := l.meetHeld(key, entry, true)
 	if s == nil {
 		e, s = k.grow(l.domains, key)
 	}
 	return entry, e, s
 }
 
-// find is meet of a key whose place is held. The place is to be released.
-func (l *Limiter) find(key string) (*table.Entry[kept], *kept, *queue.Domain, *subject) {
-	entry := l.keys.Acquire(key, time.Time{})
+// meetHeld is meet of a key whose place, entry, the caller holds. If it panics, it releases that.
+// Only a key that is known may have what the newest rules say.
+func (l *Limiter) meetHeld(key string, entry *table.Entry[kept], known bool) (*kept, *queue.Domain, *subject) {
 	version := l.rules.version.Load()
 	k := &entry.Value
-	if !entry.Overflow {
+	if known && !entry.Overflow {
 		e, s := k.lock()
 		if k.asOf(s) == version {
-			return entry, k, e, s
+			return k, e, s
 		}
 		k.unlock(e)
 	}
@@ -90,22 +95,22 @@ func (l *Limiter) find(key string) (*table.Entry[kept], *kept, *queue.Domain, *s
 	if entry.Overflow {
 		l.overflowed.Add(1)
 		e := l.domains.Shared.Lock()
-		return entry, nil, e, l.share(e, r, version)
+		return nil, e, l.share(e, r, version)
 	}
 	e, s := k.lock()
 	switch {
 	case s != nil:
 	case k.rule == r:
 		k.version = version
-		return entry, k, nil, nil
+		return k, nil, nil
 	case k.rule == nil && l.fleet == nil && r.small != nil:
 		k.begin(r, version)
-		return entry, k, nil, nil
+		return k, nil, nil
 	default:
 		e, s = k.grow(l.domains, key)
 	}
 	l.renew(e, s, r, version)
-	return entry, k, e, s
+	return k, e, s
 }
 
 // share is what keys of r share for which there is no room. e is the shared domain,

@@ -29,11 +29,17 @@ func (t *Table[V]) Seen(key string) *Entry[V] {
 // Glance is Seen for callers that do not hold the entry: they call Visit and not Release. If no
 // entry is near whose key is as long, it makes the entry that.
 func (t *Table[V]) Glance(key string) *Entry[V] {
-	h := t.hash(key)
-	e := t.shardOf(h).index.Load().find(h, key)
+	e, _ := t.Search(key)
+	return e
+}
+
+// Search is Glance that also returns the hash of key.
+func (t *Table[V]) Search(key string) (e *Entry[V], h uint64) {
+	h = t.hash(key)
+	e = t.shardOf(h).index.Load().find(h, key)
 	place := &t.near[len(key)%len(t.near)]
 	if n := place.Load(); e != nil && (n == nil || n.entry.dropped()) {
 		place.CompareAndSwap(n, &near[V]{e.Key, e})
 	}
-	return e
+	return e, h
 }

@@ -115,10 +115,15 @@ func (t *Table[V]) Resize(size int) {
 // the overflow. now is for idle; if it is zero, the clock is read when it is needed.
 func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	h := t.hash(key)
-	s := t.shardOf(h)
-	if e := s.index.Load().find(h, key); e != nil && e.Hold() {
+	if e := t.shardOf(h).index.Load().find(h, key); e != nil && e.Hold() {
 		return e
 	}
+	return t.AcquireNew(key, h, now)
+}
+
+// AcquireNew is Acquire for a key that Search has just not found, and returned this hash of.
+func (t *Table[V]) AcquireNew(key string, h uint64, now time.Time) *Entry[V] {
+	s := t.shardOf(h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.Load().find(h, key)
