@@ -19,13 +19,7 @@ import (
 // where the primary is. more is what else the Sentinel is told.
 func behindSentinel(t *testing.T, primary *server, more string) (st *Store, sentinel *server) {
 	t.Helper()
-	host, port, _ := net.SplitHostPort(primary.addr)
-	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor quota %s %s 1\n%s", host, port, more)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sentinel = startSentinel(t, conf)
+	sentinel = sentinelOf(t, primary, more)
 	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
@@ -36,6 +30,18 @@ func behindSentinel(t *testing.T, primary *server, more string) (st *Store, sent
 		t.Fatal(err)
 	}
 	return st, sentinel
+}
+
+// sentinelOf starts a Sentinel that watches primary. more is what else it is told.
+func sentinelOf(t *testing.T, primary *server, more string) *server {
+	t.Helper()
+	host, port, _ := net.SplitHostPort(primary.addr)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor quota %s %s 1\n%s", host, port, more)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startSentinel(t, conf)
 }
 
 // TestSentinel: a client that asks a Sentinel where the primary is.
@@ -58,12 +64,7 @@ func TestSentinelFailsOver(t *testing.T) {
 	replicated(t, primary)
 	book(t, st, request("k", 4, limit), store.BookedAll)
 	replicated(t, primary)
-	watched := redis.NewSentinelClient(&redis.Options{Addr: sentinel.addr})
-	defer watched.Close()
-	until(t, "Sentinel knows the replica", func() bool {
-		rs, err := watched.Replicas(t.Context(), "quota").Result()
-		return err == nil && len(rs) == 1 && rs[0]["flags"] == "slave"
-	})
+	knowsReplica(t, sentinel)
 	if err := primary.client(t).Do(t.Context(), "client", "kill", "type", "replica").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +78,17 @@ func TestSentinelFailsOver(t *testing.T) {
 		return err == nil
 	})
 	healed(t, st, limit, first, last)
+}
+
+// knowsReplica waits until a Sentinel knows the primary's replica.
+func knowsReplica(t *testing.T, sentinel *server) {
+	t.Helper()
+	c := redis.NewSentinelClient(&redis.Options{Addr: sentinel.addr})
+	defer c.Close()
+	until(t, "Sentinel knows the replica", func() bool {
+		rs, err := c.Replicas(t.Context(), "quota").Result()
+		return err == nil && len(rs) == 1 && rs[0]["flags"] == "slave"
+	})
 }
 
 // until waits for other processes, in real time.

@@ -184,17 +184,23 @@ func TestStateIsLostUnderProcesses(t *testing.T) {
 			if d := end(t, ws); d.Failed > 0 {
 				t.Errorf("%d requests failed", d.Failed)
 			}
-			at := a.seen()
-			took := float64(slices.Max(at)-slices.Min(at)) / 1e6
-			// One request of each process where an outage begins and where it ends, and those
-			// that were on their way.
-			extra := float64(len(at)) - bucket - rate*took
-			if most := float64(2*len(ws) + callers*len(ws)); extra > most {
-				t.Errorf("%.0f beyond the limit, want at most %.0f", extra, most)
-			}
-			t.Logf("%d requests in %.1f s, %.0f beyond the limit", len(at), took, extra)
+			a.judgeBucket(t, bucket, rate, len(ws), callers)
 		})
 	}
+}
+
+// judgeBucket compares all that arrived with what a bucket of the given size and rate allows while
+// Redis goes once and comes back: beside that, one request of each process where the outage
+// begins and where it ends, and those that were on their way.
+func (a *api) judgeBucket(t *testing.T, size, rate, processes, callers int) {
+	t.Helper()
+	at := a.seen()
+	took := float64(slices.Max(at)-slices.Min(at)) / 1e6
+	extra := float64(len(at)) - float64(size) - float64(rate)*took
+	if most := float64((2 + callers) * processes); extra > most {
+		t.Errorf("%.0f beyond the limit, want at most %.0f", extra, most)
+	}
+	t.Logf("%d requests in %.1f s, %.0f beyond the limit", len(at), took, extra)
 }
 
 // judge compares what arrived within per with what may: limit, and more of those

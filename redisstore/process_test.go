@@ -36,7 +36,9 @@ func TestMain(m *testing.M) {
 // job is what a worker is told on its standard input; the input's end is the
 // job's.
 type job struct {
-	Redis    string
+	Redis    string // or a Sentinel of it, or a node of its Cluster
+	Sentinel bool
+	Cluster  bool
 	Members  int
 	Budgets  map[string]string // by host; each is called by Callers goroutines
 	Callers  int
@@ -52,6 +54,16 @@ type done struct {
 	Granted map[string][]int64 // per key of the store, by Redis' clock
 }
 
+// client is one for j's Redis. It is closed by the caller.
+func (j job) client() redis.UniversalClient {
+	o := redis.UniversalOptions{Addrs: []string{j.Redis}, IsClusterMode: j.Cluster, ContextTimeoutEnabled: true, PoolSize: 16,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	if j.Sentinel {
+		o.MasterName = "quota"
+	}
+	return redis.NewUniversalClient(&o)
+}
+
 // work calls every host as fast as its budget lets it.
 func work(in io.Reader, out io.Writer) error {
 	var j job
@@ -60,7 +72,7 @@ func work(in io.Reader, out io.Writer) error {
 		return err
 	}
 	redis.SetLogger(quiet{})
-	client := redis.NewClient(options(j.Redis))
+	client := j.client()
 	defer client.Close()
 	st, err := New(client, Config{})
 	if err != nil {
