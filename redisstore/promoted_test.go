@@ -72,6 +72,7 @@ func startPair(t *testing.T) (p pair) {
 // separate lets the replica hear nothing more of the primary: it cannot log in there.
 func (p pair) separate(t *testing.T) {
 	t.Helper()
+	replicated(t, p.primary)
 	replica := p.replica.client(t)
 	if err := replica.ConfigSet(t.Context(), "masterauth", "wrong").Err(); err != nil {
 		t.Fatal(err)
