@@ -18,7 +18,7 @@ may() {
 
 need=()
 wants() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || need+=("$2"); }
-[ -d redisstore ] && wants redis-server redis-server
+[ -d redisstore ] && wants redis-server redis-server && wants faketime faketime
 [ -d interop/nginx ] && wants nginx nginx
 [ -d interop/page ] && wants chromium chromium
 [ -d examples/proxy ] && wants curl curl

@@ -38,7 +38,7 @@ func pairByHand(t *testing.T, _ string) pair {
 // for less than ten times as long as the primary.
 func pairOfSentinel(t *testing.T, _ string) pair {
 	p := startPair(t)
-	sentinel := sentinelOf(t, p.primary, "sentinel down-after-milliseconds quota 3000\nsentinel failover-timeout quota 60000\n")
+	sentinel := sentinelOf(t, p.primary, "sentinel down-after-milliseconds quota 3000\nsentinel failover-timeout quota 5000\n")
 	knowsReplica(t, sentinel)
 	p.job.Redis, p.job.Sentinel = sentinel.addr, true
 	p.promote = func(*testing.T) {}

@@ -21,7 +21,8 @@ import (
 type server struct {
 	addr string
 	args []string
-	conf string // of a Sentinel
+	env  []string // beside the test's own
+	conf string   // of a Sentinel
 	dir  string
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
@@ -140,7 +141,7 @@ func (s *server) start(t testing.TB) bool {
 	}
 	cmd, ended := exec.Command(binary(t), args...), make(chan struct{})
 	s.out = new(output)
-	cmd.Stdout, cmd.Stderr = s.out, s.out
+	cmd.Stdout, cmd.Stderr, cmd.Env = s.out, s.out, append(os.Environ(), s.env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
