@@ -156,6 +156,7 @@ func TestBrokenScriptsAreCaught(t *testing.T) {
 		"stated not charged":      {"s.remaining = max(0, s.remaining - cost(v, s.unit, which))", ""},
 		"hints ignored":           {"lost = v.seengen ~= v.gen or v.seenat > v.at", "lost = false"},
 		"charged before healed":   {"or v.heals > now then return false", "then return false"},
+		"newcomers unnoticed":     {"or (v.lacked and v.seengen ~= was and v.heals == 0)", ""},
 		"restored unnoticed":      {"local function restored(gen) return gen ~= 0", "local function restored(gen) return false"},
 		"calendar never turns":    {"l.level, l.ends = 0, ends", "l.ends = ends"},
 		"usual: no charge":        {"level = level + all", ""},

@@ -37,7 +37,7 @@ local function readlimit(v, lost, age, back)
   local field = str()
   local l = {field = field, kind = sub(field, 1, 1), unit = v.units[num()], size = num(), tol = 0, rate = 0, credit = 0, level = 0, text = false}
   l.tol = 1e-9 + l.size * 1e-12
-  local old, seen = v.f[field], nil
+  local old, seen, more = v.f[field], nil, 0
   if old then v.others = v.others - 1 end
   if l.kind == 'm' then
     l.rate, l.credit = num(), num()
@@ -46,8 +46,8 @@ local function readlimit(v, lost, age, back)
     l.level = max(-max(0, l.credit), (level or -max(0, l.credit)) - l.rate * max(0, now - (at - back)))
     if v.seengen ~= 0 then seen = num() end
     if lost and seen and seen <= most and seen - l.rate * age > l.level then
+      more = seen - l.rate * age - max(0, l.level)
       l.level = seen - l.rate * age
-      v.raised = v.raised or l.level > l.tol
     end
   elseif l.kind == 'c' then
     local per, ends = num(), num()
@@ -57,7 +57,8 @@ local function readlimit(v, lost, age, back)
     elseif l.ends > ends + per then l.ends = ends end
     if v.seengen ~= 0 then seen = num() end
     if lost and seen and now - age >= l.ends - per and min(seen, l.size) > l.level then
-      l.level, v.raised = min(seen, l.size), true
+      more = min(seen, l.size) - l.level
+      l.level = min(seen, l.size)
     end
     movecalendar(v, l, l.ends - per)
   else
@@ -69,11 +70,13 @@ local function readlimit(v, lost, age, back)
       if missing > 0 and at + l.per > now then
         while i <= #l.es and l.es[i][1] <= at do i = i + 1 end
         table.insert(l.es, i, {at, missing})
-        v.raised = true
+        more = missing
       end
     end
     movelog(v, l)
   end
+  v.raised = v.raised or more > l.tol
+  v.lacked = v.lacked or more >= 1
   return l
 end
 
@@ -119,7 +122,7 @@ local function view(key)
   local v = {
     key = key, f = f, gen = tonumber(f.g) or 0, at = tonumber(f.t) or 0, pause = tonumber(f.p) or 0, guess = tonumber(f.q) or 0,
     units = {}, limits = {}, stated = {}, gone = {}, moved = {}, others = limits,
-    seengen = 0, seenat = 0, back = 0, heals = 0, raised = false, fresh = false, merged = false,
+    seengen = 0, seenat = 0, back = 0, heals = 0, raised = false, lacked = false, fresh = false, merged = false,
   }
   local back = max(0, v.at - now)
   v.back = back
@@ -155,10 +158,10 @@ local function view(key)
   end
   for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back) end
   v.others = undrawn(v, raw, back)
-  v.fresh = #v.limits > 0 and (older or (v.raised and was == 0))
   v.heals = min(max(0, (tonumber(f.h) or 0) - back), now + 1000000)
-  if v.fresh then v.heals = now + 1000000 end
   if v.heals <= now then v.heals = 0 end
+  v.fresh = #v.limits > 0 and (older or (v.raised and was == 0) or (v.lacked and v.seengen ~= was and v.heals == 0))
+  if v.fresh then v.heals = now + 1000000 end
   v.merged = lost
   if lost and paused > age then v.pause = max(v.pause, now + paused - age) end
   return v

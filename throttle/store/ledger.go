@@ -19,7 +19,9 @@ import (
 // A server that is restarted from a dump, or takes another's place, has a state
 // that is older than what it granted. Such a state, and one that somebody
 // remembers and the server does not, is not charged for [Ahead]: meanwhile
-// those who remember more say so, whoever comes first.
+// those who remember more say so, whoever comes first. Of a key that was lost, or idle in the
+// dump, a server knows no more than of a new one. Newcomers are served of it until somebody
+// comes who remembers a unit more; then nothing is charged for [Ahead].
 type Ledger struct {
 	// Era names the run of the server that keeps l now, below 2^12, and is not
 	// kept with it: a store sets it before it calls a method or Book. It differs

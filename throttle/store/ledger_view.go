@@ -44,7 +44,9 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		// the first.
 		n.Gen = newGen(now, l.Era)
 	}
-	n.Heals = min(max(0, n.Heals-back), now+Ahead.Microseconds())
+	if n.Heals = min(max(0, n.Heals-back), now+Ahead.Microseconds()); n.Heals <= now {
+		n.Heals = 0
+	}
 	for _, p := range d.Limits {
 		if n.account(p) == nil {
 			a := Account{Kind: p.Kind, ID: p.ID, At: now}
@@ -60,8 +62,8 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		a.advance(p, now)
 		if lost && len(d.Seen.Levels) > 0 {
 			v.merged = true
-			raised := a.merge(p, now, d.Seen.since(p, now), d.Seen.Levels[i])
-			older = older || raised && l.Gen == 0
+			more := a.merge(p, now, d.Seen.since(p, now), d.Seen.Levels[i])
+			older = older || l.Gen == 0 && more > p.Tolerance() || d.Seen.Gen != l.Gen && n.Heals == 0 && more >= lostUnit
 		}
 		for _, m := range d.Moved {
 			a.move(p, m, now, m.Gen == n.Gen)
@@ -69,9 +71,6 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	}
 	if v.fresh = older && len(d.Limits) > 0; v.fresh {
 		n.Heals = now + Ahead.Microseconds()
-	}
-	if n.Heals <= now {
-		n.Heals = 0
 	}
 	if lost {
 		v.merged = true
@@ -139,37 +138,41 @@ func (s Seen) since(p Limit, now int64) int64 {
 	return seen
 }
 
-// merge raises a to what was seen of it at the instant seen, and reports
-// whether that was more.
-func (a *Account) merge(p Limit, now, seen int64, level float64) bool {
+// lostUnit is what a state must lack of what somebody remembers of one before it to be healed
+// though newcomers have been served of it. Less may come from how long answers take.
+const lostUnit = 1
+
+// merge raises a to what was seen of it at the instant seen, and returns by how
+// many units in use.
+func (a *Account) merge(p Limit, now, seen int64, level float64) (more float64) {
 	switch p.Kind {
 	case MeterLimit:
 		// Beyond an hour's debt a level is a fault, not a memory.
 		if level > p.Size+max(0, p.Credit)+p.Rate*3600 {
-			return false
+			return 0
 		}
 		if level -= float64(p.perMicro() * float64(now-seen)); level <= a.Level {
-			return false
+			return 0
 		}
-		a.Level = level
-		return level > p.Tolerance()
+		more, a.Level = level-max(0, a.Level), level
+		return more
 	case CalendarLimit:
 		if level = min(level, p.Size); seen < a.Ends-p.Per.Microseconds() || level <= a.Level {
-			return false
+			return 0
 		}
-		a.Level = level
-		return true
+		more, a.Level = level-a.Level, level
+		return more
 	}
 	missing := min(level, p.Size) - a.total()
 	if missing <= 0 || seen+p.Per.Microseconds() <= now {
-		return false
+		return 0
 	}
 	i := 0
 	for i < len(a.Entries) && a.Entries[i].At <= seen {
 		i++
 	}
 	a.Entries = slices.Insert(slices.Clone(a.Entries), i, Entry{At: seen, Units: missing})
-	return true
+	return missing
 }
 
 func (a *Account) total() float64 {

@@ -34,6 +34,28 @@ func healsBeforeCharging(t trial) {
 	}
 }
 
+// healsAfterNewcomers: if a newcomer was served of a state that was lost, those that remember units are heard
+// nevertheless before more is charged.
+func healsAfterNewcomers(t trial) {
+	if t.Lose == nil {
+		return
+	}
+	for _, l := range []store.Limit{windowLog("l", 10, time.Minute, 0), meter("m", 10, 0.03)} {
+		first := t.want(0, booking("k", 0, 4, 4, l), all, 0)
+		last := t.want(1, booking("k", 0, 5, 5, l), all, 0)
+		t.Lose()
+		t.Advance(time.Microsecond)
+		t.walk([]step{
+			{0, 0, booking("k", 0, 1, 1, l), all, 0},
+			{500 * time.Millisecond, 0, remembers(5, first, 500*time.Millisecond, l), refused, time.Second},
+			{500 * time.Millisecond, 1, remembers(1, last, time.Second, l), refused, 500 * time.Millisecond},
+			{500 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
+		})
+		fullNow(t, l)
+		t.Lose()
+	}
+}
+
 // fullNow fails if k has room for one unit of l.
 func fullNow(t trial, l store.Limit) {
 	if r := t.book(0, booking("k", 0, 1, 1, l)); r.Outcome != refused {

@@ -211,7 +211,7 @@ func (h *history) move(s Setup, d *store.Draw) {
 // differ allows a level its last bits: machines may fuse a multiplication and
 // an addition.
 func differ(got, want store.Booked) error {
-	if got.Outcome != want.Outcome || got.Draw != want.Draw || got.Limit != want.Limit || got.Wait != want.Wait || got.Ready != want.Ready {
+	if got.Outcome != want.Outcome || got.Draw != want.Draw || got.Limit != want.Limit || got.Wait != want.Wait || got.Ready != want.Ready || len(got.Keys) != len(want.Keys) {
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	}
 	for i, k := range want.Keys {

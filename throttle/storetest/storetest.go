@@ -86,6 +86,7 @@ func checks() []check {
 		{"state comes back from what a process has seen", heals},
 		{"what comes back ends in time", healsInTime},
 		{"nothing is charged to a lost state while others may remember more", healsBeforeCharging},
+		{"a lost state is healed though a newcomer was served", healsAfterNewcomers},
 		{"a restored state is healed whoever comes first", restoredHeals},
 		{"a restored state that nobody remembers more of serves after a second", restoredServes},
 		{"a refund of what a restored state does not know changes nothing", restoredRefund},
