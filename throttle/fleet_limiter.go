@@ -17,7 +17,12 @@ func (l *Limiter) takeShared(ctx context.Context, keys []string, c Cost, g *Gran
 	if err != nil {
 		return err
 	}
-	if err := l.takeTogether(ctx, keys, c, g); err != nil {
+	if len(keys) == 1 {
+		err = l.take(ctx, keys[0], want{cost: c}, g)
+	} else {
+		err = l.takeTogether(ctx, keys, c, g)
+	}
+	if err != nil {
 		return err
 	}
 	booked, refusal := l.fleet.Book(ctx, shared, c, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, start)})

@@ -212,14 +212,16 @@ func (t *several) named(err error) error {
 
 // shared is what keys draw on in the store. Rates are the key's own: two
 // processes that configure a key differently share what they name alike.
-func (l *Limiter) shared(keys []string) ([]fleet.Key, error) {
-	list := make([]fleet.Key, 0, len(keys))
+func (l *Limiter) shared(keys []string) (list []fleet.Key, err error) {
 	for _, key := range keys {
 		e, s := l.lock(key)
 		r := s.rule
 		e.Unlock()
 		if r.err != nil {
 			return nil, r.err
+		}
+		if len(keys) == 1 {
+			return r.shared(key), nil
 		}
 		if !slices.ContainsFunc(list, func(k fleet.Key) bool { return k.ID == key }) {
 			list = append(list, r.shared(key)...)
