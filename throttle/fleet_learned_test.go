@@ -303,21 +303,26 @@ func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
 
 // Sixteen processes without any budget take at most 1.15 times as long as one does for
 // the same work where the server states its limit, and are refused at most twice as
-// often and once or twice more each. With endless work none is further than three tenths
-// from an equal share.
+// often and once more each. With endless work none is further than a fifth from an equal
+// share. In one of a thousand draws of six servers a bucket takes 1.18 times as long, and a
+// share is .26 off, so with other seeds the test may fail.
 func TestFleetWithoutBudgets(t *testing.T) {
 	all, tests := 0.0, 0.0
 	for _, counts := range countsIn {
+		most := 1.15
+		if counts == "bucket" {
+			most = 1.2
+		}
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
 				f := measure(t, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
-				all, tests = all+f.ratio, tests+1 // 1.153 of a bucket was seen once in seven runs, and 1.10 in the mean of these
-				testnet.Judge(t, f.ratio <= 1.25 && f.many <= 2*f.one+1.5*16, "%s, %s, endless %v: %+v", counts, states, endless, f)
-				testnet.Judge(t, f.uneven <= 0.3, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
+				all, tests = all+f.ratio, tests+1
+				testnet.Judge(t, f.ratio <= most && f.many <= 2*f.one+16, "%s, %s, endless %v: %+v", counts, states, endless, f)
+				testnet.Judge(t, f.uneven <= 0.2, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 			}
 		}
 	}
-	testnet.Judge(t, all <= 1.15*tests, "takes %.2f times as long as one process, in the mean of all tests", all/tests)
+	testnet.Judge(t, all <= 1.08*tests, "takes %.2f times as long as one process, in the mean of all tests", all/tests)
 }
 
 // So it is with a store that is far away. One whose answers come now before
@@ -337,25 +342,27 @@ func TestFleetOfAFarStore(t *testing.T) {
 	}
 }
 
-// So it is, but for a fifth more time, where the server states nothing but a
-// Retry-After, or nothing, and the processes find the limit.
+// So it is where the server states nothing but a Retry-After, or nothing, and the processes find
+// the limit; but the time, and how far a process is from an equal share, only in the mean of all
+// tests: of five servers the time can be 1.3 times as long. With other seeds it was up to 1.4 times
+// where a log says nothing, and 22 more than twice as many were refused where it sends Retry-After.
 func TestFleetOfUnstatedLimits(t *testing.T) {
-	var all fleets // how often a bucket is refused varies twofold, so all are judged together
+	var all fleets
 	tests, servers := 0.0, testnet.Drawn(5, 1)
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
 				f := measure(t, counts, states, endless, fleetSeeds(uint64(servers))...)
-				testnet.Judge(t, f.ratio <= 1.6 && f.many <= 4*f.one+1.5*16, "%s, %s, endless %v: %+v", counts, states, endless, f)
+				testnet.Judge(t, f.ratio <= 1.3 && f.many <= 2*f.one+16, "%s, %s, endless %v: %+v", counts, states, endless, f)
 				all.ratio, all.one, all.many = all.ratio+f.ratio, all.one+f.one, all.many+f.many
 				all.uneven += f.uneven // finite work is divided evenly from the start
 				tests++
 			}
 		}
 	}
-	testnet.Judge(t, all.ratio <= 1.2*tests && all.many <= 2*all.one+16*tests, "of %v: %+v", tests, all)
+	testnet.Judge(t, all.ratio <= 1.15*tests && all.many <= 2*all.one+16*tests, "of %v: %+v", tests, all)
 	uneven := all.uneven / (tests / 2)
-	testnet.Judge(t, uneven <= .3, "one process was %.2f off an equal share, in the mean of all tests", uneven)
+	testnet.Judge(t, uneven <= .25, "one process was %.2f off an equal share, in the mean of all tests", uneven)
 }
 
 // Of a slow bucket the processes believe in different limits for long. One that believes in a fast
