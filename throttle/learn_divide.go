@@ -100,6 +100,7 @@ func (l *learner) sort(q *quota, g *ticket, limit *headers.Limit, cost float64, 
 	if left, ok := limit.Left(); ok && !refused {
 		if !s.Settled() {
 			s.Answered(g.where(), left, cost, q.UnderWay())
+			s.Follows(g.where(), left, cost, l.scope.entered == l.scope.Waiting)
 		}
 	} else if refused {
 		s.Refused(g.where(), g.strange())
@@ -108,7 +109,7 @@ func (l *learner) sort(q *quota, g *ticket, limit *headers.Limit, cost float64, 
 		l.divide(q, g.where(), depth, false)
 		return
 	}
-	spent := q.Spent()
+	spent := q.Empty()
 	if spent && !q.spent && !s.Settled() {
 		l.changes = true // some of those that wait may ask
 	}
@@ -177,6 +178,7 @@ type endpointPaths struct {
 // learnedPaths is what a learner knows of paths, once limits were stated.
 type learnedPaths struct {
 	divided []division        // at most maxQuotas
+	shares  []share           // likewise
 	from    attribution.Where // of the answer that is learned from
 }
 

@@ -86,6 +86,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 			}
 		}
 	}
+	q.settle(g, limit, refused)
 	if guessed {
 		q.Price(now, limit, refused)
 		units, counted, _ = q.costs(g.cost)
@@ -99,7 +100,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	news = q.Heard() == 0 || q.Asking() || q.Ignored()
 	mark, drew := g.mark(q.account)
 	a := stated.Answer{Sent: sent, Limit: limit, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Booked: g.booked}
-	if !guessed {
+	if !guessed && !q.costless(k) {
 		a.Cost = units
 	}
 	q.compare(limit, refused)
@@ -261,7 +262,7 @@ func (l *learner) forget(now instant, k *endpoint) {
 // did not draw on it and may be missing from what remains; units is what one of
 // them costs.
 func (l *learner) bind(q *quota, k *endpoint, units float64) {
-	if slices.Contains(q.endpoints, k) {
+	if slices.Contains(q.endpoints, k) || q.costless(k) {
 		return
 	}
 	q.endpoints = append(q.endpoints, k)

@@ -49,7 +49,7 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 			if !x.Sharing.Binds(w) {
 				continue
 			}
-			if x.MayAsk(q.now, w, float64(n)) {
+			if x.MayAsk(q.now, w, float64(n)) || x.mayAsk(q.now, k, w, n) {
 				asks = true
 				continue
 			}

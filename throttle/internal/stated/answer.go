@@ -2,6 +2,7 @@ package stated
 
 import (
 	"math"
+	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -96,6 +97,19 @@ func (q *Limit) MayAsk(now meter.Instant, w attribution.Where, n float64) bool {
 	}
 	q.roll(now)
 	return !q.fresh.IsOpen() && q.reset.Known && q.left < n && !q.flows()
+}
+
+// Shut is for how long requests of n units have to wait because fewer are left, as far as is
+// known.
+func (q *Limit) Shut(now meter.Instant, n float64) time.Duration {
+	q.roll(now)
+	switch {
+	case q.fresh.IsOpen() || q.left >= n || q.flows():
+		return 0
+	case q.reset.Known:
+		return q.until().Sub(now)
+	}
+	return q.basis.Add(q.guess()).Sub(now)
 }
 
 // Odd reports that Apart may be true of an answer that states the limit l, as is rare.
