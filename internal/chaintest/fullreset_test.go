@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -84,5 +85,62 @@ func TestABucketThatSaysWhenItIsFullRefusesNobody(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// complexityUntilFull is a bucket of 2500 points that fills with 40 a second, of which requests
+// need 20 to 60. It states when it is full, as Linear does, and refuses with a code in the body.
+func complexityUntilFull(dice *rand.Rand) testnet.Func {
+	var mu sync.Mutex
+	there, seen := 2500., time.Now()
+	return func(r *http.Request) (*http.Response, error) {
+		time.Sleep(roundTrip/2 + time.Duration(dice.IntN(10))*time.Millisecond)
+		mu.Lock()
+		now := time.Now()
+		there, seen = min(2500, there+now.Sub(seen).Seconds()*40), now
+		need, status := 20+40*dice.Float64(), 200
+		if there < need {
+			status = 400
+		} else {
+			there -= need
+		}
+		h := http.Header{"Content-Type": {"application/json"}, "X-Complexity": {strconv.Itoa(int(need))}}
+		h.Set("X-RateLimit-Complexity-Limit", "2500")
+		h.Set("X-RateLimit-Complexity-Remaining", strconv.Itoa(int(there)))
+		h.Set("X-RateLimit-Complexity-Reset", strconv.FormatInt(now.Add(time.Duration((2500-there)/40*float64(time.Second))).UnixMilli(), 10))
+		h.Set("Date", now.UTC().Format(http.TimeFormat))
+		mu.Unlock()
+		if status == 400 {
+			return testnet.Answer(r, status, h, testnet.NewBody(`{"errors":[{"message":"Rate limit exceeded","extensions":{"code":"RATELIMITED"}}]}`)), nil
+		}
+		time.Sleep(time.Duration(dice.IntN(120)) * time.Millisecond)
+		return testnet.Answer(r, status, h, nil), nil
+	}
+}
+
+// TestABucketOfUnknownCostsThatSaysWhenItIsFullRefusesNobody: that resets are when a bucket is full
+// is found out also if callers do not say what their requests cost.
+func TestABucketOfUnknownCostsThatSaysWhenItIsFullRefusesNobody(t *testing.T) {
+	const calls, callers = 120, 64
+	for seed := range uint64(testnet.Drawn(20, 5)) {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(26 * 365 * 24 * time.Hour)
+			rt := must(weir.New(complexityUntilFull(rand.New(rand.NewPCG(seed, 3))), weir.Config{}))(t)
+			start := time.Now()
+			var lost atomic.Int64
+			inTurn(callers, calls, func(int) {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/graphql", strings.NewReader(`{"query":"{ issues { id } }"}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := rt.RoundTrip(r)
+				if err != nil || resp.StatusCode != 200 {
+					lost.Add(1)
+				}
+			})
+			if took := time.Since(start); lost.Load() > 0 || took > 80*time.Second {
+				t.Errorf("seed %d: %d of %d calls were lost in %v, want none in 58 s and a few", seed, lost.Load(), calls, took)
+			}
+		})
 	}
 }

@@ -251,29 +251,27 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 	was, l := q.flows(), a.Limit
 	left, ok := l.Left()
-	if !ok || !q.exact() || q.shared.tally != nil {
+	if !ok || q.shared.tally != nil {
+		return was
+	}
+	size := q.sizeOr(0)
+	if l.Quota.Known {
+		size = l.Quota.Value
+	}
+	q.fillsUp(l, size-left, left >= 1 && !a.Refused)
+	if !q.exact() {
 		return was
 	}
 	own := a.Cost // how many of the units under way belong to the request of the answer
 	if !a.Drew {
 		own = 0
 	}
-	open, size, rate, reset := max(0, q.out+q.early-own), q.sizeOr(0), q.refill, meter.Instant(0)
-	if l.Quota.Known {
-		size = l.Quota.Value
-	}
+	open, rate, reset := max(0, q.out+q.early-own), q.refill, meter.Instant(0)
 	if rate == 0 && size > 0 && q.window > 0 {
 		rate = size / q.window.Seconds()
 	}
 	if l.Reset.Known {
 		reset = now.Add(min(l.Reset.Value, MostWindow))
-	}
-	if l.ResetMeans == headers.Unknown && q.window == 0 && left >= 1 && !a.Refused {
-		was := q.meaning(l)
-		q.filling.Heard(size-left, min(l.Reset.Value, MostWindow))
-		if q.meaning(l) != was { // what was judged was another kind of limit
-			q.judge, q.refill = refill.Judge{}, 0
-		}
 	}
 	kind := q.judge.Kind()
 	if !a.Refused && q.trail == nil && kind != refill.Counter && q.judge.Repeats(a.Sent, now, reset, q.window, left, a.Cost, open, size, rate) {
@@ -295,6 +293,20 @@ func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 		q.left, q.basis = left, now
 	}
 	return flows
+}
+
+// fillsUp finds out whether the reset of l is when a bucket is full by which lack units are missing,
+// if l does not say what it means. It does not matter what requests cost. good says that the
+// answer is of use.
+func (q *Limit) fillsUp(l *headers.Limit, lack float64, good bool) {
+	if l.ResetMeans != headers.Unknown || q.window != 0 || !good {
+		return
+	}
+	was := q.meaning(l)
+	q.filling.Heard(lack, min(l.Reset.Value, MostWindow))
+	if q.meaning(l) != was { // what was judged was another kind of limit
+		q.judge, q.refill = refill.Judge{}, 0
+	}
 }
 
 func (q *Limit) sizeOr(otherwise float64) float64 {
