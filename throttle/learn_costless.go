@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
@@ -12,6 +11,14 @@ import (
 // after them, a kind costs nothing of a limit. Into a bucket a unit may have flowed for the
 // first of them, or for the second.
 const costlessAt = 3
+
+// mostDrawing is after how many kinds that were refused for want of units all are taken to draw on
+// the limit, and mostSharing how many kinds may state it: there may be dozens, and few APIs have
+// one that costs nothing. Each that asks in vain is refused once.
+const (
+	mostDrawing = 2
+	mostSharing = 4
+)
 
 // A share is what is known of a kind of request whose answers state limits of a name that others
 // may spend: of Docker Hub's pulls each HEAD says how many are left, and costs none.
@@ -40,17 +47,27 @@ func (q *quota) costless(k *endpoint) bool {
 	return s != nil && s.served >= costlessAt
 }
 
-// mayAsk reports whether a request of k to w, of n units, is to ask whether it is served although q
+// mayAsk reports whether a request of k, of n units, is to ask whether it is served although q
 // has not as many left: none of k was refused for want of units yet, and others may have spent
 // them.
-func (q *quota) mayAsk(now instant, k *endpoint, w attribution.Where, n int64) bool {
-	if !q.Counted() || q.Shut(now, float64(n)) <= brieflyShut {
+func (q *quota) mayAsk(now instant, k *endpoint, n int64) bool {
+	if !q.Counted() || q.Sharing.Common() || q.Shut(now, float64(n)) <= brieflyShut {
 		return false
 	}
-	if s := q.share(k); s != nil && s.draws || s == nil && len(made(&k.learner.paths).shares) >= maxQuotas {
+	drawing := 0
+	p := made(&k.learner.paths)
+	for _, s := range p.shares {
+		if s.id == q.ID && s.draws {
+			drawing++
+			if s.kind == k {
+				return false
+			}
+		}
+	}
+	if drawing >= mostDrawing || len(p.shares) >= maxQuotas && q.share(k) == nil {
 		return false
 	}
-	return len(q.endpoints) > 1 && !q.Sharing.Draws(w) || q.namesake && k.learner.mirrors(q)
+	return len(q.endpoints) > 1 && len(q.endpoints) <= mostSharing || q.namesake && k.learner.mirrors(q)
 }
 
 // mirrors reports whether there is another limit of q's name and size, which may be the same one:
@@ -64,7 +81,7 @@ func (l *learner) mirrors(q *quota) bool {
 // settle takes in an answer to a request that asked, or that was refused.
 func (q *quota) settle(g *ticket, limit *headers.Limit, refused bool) {
 	left, ok := limit.Left()
-	if !ok || refused && left >= 1 || !refused && (!q.Empty() || !g.strange()) {
+	if !ok || refused && left >= 1 || !refused && (!q.Empty() || !g.asksKind()) {
 		return
 	}
 	k := g.endpoint

@@ -100,7 +100,6 @@ func (l *learner) sort(q *quota, g *ticket, limit *headers.Limit, cost float64, 
 	if left, ok := limit.Left(); ok && !refused {
 		if !s.Settled() {
 			s.Answered(g.where(), left, cost, q.UnderWay())
-			s.Follows(g.where(), left, cost, l.scope.entered == l.scope.Waiting)
 		}
 	} else if refused {
 		s.Refused(g.where(), g.strange())
@@ -146,9 +145,18 @@ func (a *asker) Words(instant) string {
 }
 
 // strange reports whether the request was let through to ask whether a spent limit
-// is that of its path.
+// is that of its path, or of its kind.
 func (g *ticket) strange() bool {
-	a := g.endpoint.asker()
+	return g.drewFor(g.endpoint.asker()) || g.asksKind()
+}
+
+// asksKind reports whether the request was let through to ask whether its kind draws on a spent limit.
+func (g *ticket) asksKind() bool {
+	p := g.endpoint.learner.paths
+	return p != nil && g.drewFor(p.asker)
+}
+
+func (g *ticket) drewFor(a *asker) bool {
 	if a == nil {
 		return false
 	}
@@ -179,6 +187,7 @@ type endpointPaths struct {
 type learnedPaths struct {
 	divided []division        // at most maxQuotas
 	shares  []share           // likewise
+	asker   *asker            // of all kinds, whether they draw on a limit that is spent; nil: none asked
 	from    attribution.Where // of the answer that is learned from
 }
 

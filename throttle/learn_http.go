@@ -129,6 +129,9 @@ func (l *learner) each(f func(a *queue.Account)) {
 			f(&a.account)
 		}
 	})
+	if l.paths != nil && l.paths.asker != nil {
+		f(&l.paths.asker.account)
+	}
 	for _, q := range l.quotas {
 		f(q.account)
 	}

@@ -35,7 +35,7 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 	if len(k.quotas) == 0 || k.learner.terms.pausesOnly {
 		return buf
 	}
-	asks := false
+	asks, kinds := false, false
 	var w attribution.Where // not looked at yet
 	for _, x := range k.quotas {
 		n := q.of(x.account)
@@ -49,8 +49,12 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 			if !x.Sharing.Binds(w) {
 				continue
 			}
-			if x.MayAsk(q.now, w, float64(n)) || x.mayAsk(q.now, k, w, n) {
+			if x.MayAsk(q.now, w, float64(n)) {
 				asks = true
+				continue
+			}
+			if x.mayAsk(q.now, k, n) {
+				kinds = true
 				continue
 			}
 		}
@@ -61,6 +65,13 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 			k.paths.asker = newAsker(k)
 		}
 		buf = append(buf, queue.Need{Account: &k.paths.asker.account, N: 1})
+	}
+	if kinds {
+		p := made(&k.learner.paths)
+		if p.asker == nil {
+			p.asker = newAsker(k)
+		}
+		buf = append(buf, queue.Need{Account: &p.asker.account, N: 1})
 	}
 	return buf
 }

@@ -107,8 +107,6 @@ type Sharing struct {
 	lately [2]*drawn         // seen of the stem and the path of last, which are the most likely to come again; nil: not looked up
 	count  float64           // units answered
 	last   Where             // of the last answer
-	left   float64           // units left, as that said
-	lone   bool              // no request was under way when it had come
 	still  bool              // its drawn in lately have no comparison due, and none can be as long as only they are answered
 	more   [2]bool           // several stems were seen; several paths of a stem were
 }
@@ -117,7 +115,6 @@ type Sharing struct {
 type drawn struct {
 	left  float64 // units left, as the last answer to one of them said
 	count float64 // units answered
-	draws bool    // units of it were seen to be taken from the limit, or it was refused
 
 	// At the beginning of a comparison: the units left (base) and under way (open), count
 	// (own), and the count of all with which it is compared (all): of all stems, or of all
@@ -144,18 +141,14 @@ func (s *Sharing) Unsure() bool {
 		s.depth != ByPath && s.more[1] && s.common[1] < settledAt
 }
 
+// Common reports that comparisons have shown that all stems share the limit.
+func (s *Sharing) Common() bool { return s.depth == ByKind && s.common[0] >= settledAt }
+
 func (s *Sharing) knows(hash uint64) bool { return s.seen[hash] != nil }
 
-// Draws reports whether requests to the stem of w were seen to draw on the limit: units were
-// missing that only they can have taken, or one was refused.
-func (s *Sharing) Draws(w Where) bool {
-	d := s.seen[w.stem]
-	return d != nil && d.draws
-}
-
-// leftTo is how many units the last answer of a stem or a path said are left; zero: there was
+// left is how many units the last answer of a stem or a path said are left; zero: there was
 // none.
-func (s *Sharing) leftTo(hash uint64) float64 {
+func (s *Sharing) left(hash uint64) float64 {
 	if d := s.seen[hash]; d != nil {
 		return d.left
 	}
@@ -196,7 +189,7 @@ func (s *Sharing) MayAsk(w Where, n float64) bool {
 		s.more[level] = true
 		return s.common[level] < settledAt
 	}
-	return s.Unsure() && s.leftTo(w.full) >= n
+	return s.Unsure() && s.left(w.full) >= n
 }
 
 // Answered learns from an answer to a request to w of cost units, which said that left units
@@ -226,15 +219,6 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 		_, dueToo := s.drew(1, w.full, ^w.stem, stem.count, left, cost, underWay)
 		s.still = !due && !dueToo
 	}
-}
-
-// Follows notes after Answered whether other requests are under way. If none was when the answer
-// before came, only this one can have taken what is missing since.
-func (s *Sharing) Follows(w Where, left, cost float64, lone bool) {
-	if d := s.seen[w.stem]; lone && s.lone && left <= s.left-cost && d != nil {
-		d.draws = true
-	}
-	s.left, s.lone = left, lone
 }
 
 // turn notes that the next answer is to a request to w, and the last one was not, or is forgotten.
@@ -327,7 +311,6 @@ func (s *Sharing) Refused(w Where, asked bool) {
 		return
 	}
 	level, strange := s.strange(w)
-	asked = asked && (strange || s.leftTo(w.full) > 0) // otherwise it asked whether its kind draws on the limit
 	for i := range s.common {
 		if asked && (!strange || i == level) {
 			s.vote(i, refusedIs)
@@ -337,7 +320,7 @@ func (s *Sharing) Refused(w Where, asked bool) {
 		s.seen = make(map[uint64]*drawn, 4)
 	}
 	if s.seen != nil && len(s.seen)+2 <= mostSeen {
-		s.seen[w.stem], s.seen[w.full] = &drawn{draws: true}, new(drawn)
+		s.seen[w.stem], s.seen[w.full] = new(drawn), new(drawn)
 		s.lately, s.still = [2]*drawn{}, false
 	}
 }
