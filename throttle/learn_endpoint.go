@@ -103,7 +103,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	if !guessed && !q.costless(k) {
 		a.Cost = units
 	}
-	q.compare(limit, refused)
+	q.compare(now, limit, refused)
 	if !again || !q.Expects(now, &a) {
 		if !q.Weigh(now, &a) {
 			l.release(q)

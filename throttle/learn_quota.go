@@ -15,21 +15,56 @@ type quota struct {
 	stated.Limit
 	account   *queue.Account
 	terms     *learnTerms
-	endpoints []*endpoint    // the kinds of request that it binds
-	spent     bool           // the last answer left nothing
-	usual     float64        // the size that good answers state; zero: none does
-	other     bool           // the last answer was a refusal that states another size: it is for another limit
+	endpoints []*endpoint // the kinds of request that it binds
+	spent     bool        // the last answer left nothing
+	usual     float64     // the size that good answers state; zero: none does
+	other     bool        // the last answer was a refusal for another limit
+	pretend   pretence
 	like      *headers.Limit // what an answer last stated it by, whose name does not change
 	namesake  bool           // there is another of the same name, or was
 }
 
-// compare takes in what size an answer states.
-func (q *quota) compare(limit *headers.Limit, refused bool) {
+// leastFall is how many units have to be missing at once, besides those under way, until a refusal
+// may pretend that nothing is left. A few may have been taken by others.
+const leastFall = 8
+
+// A pretence is that refusals for another limit say that nothing is left of this one, as Jira's do
+// for bursts: much was left, and as much is left afterwards. The zero pretence has seen none.
+type pretence struct {
+	before, open float64 // units left and under way when the last one came; zero: it said so of little, or was compared
+	proved       bool
+}
+
+// hear takes in an answer, before q does, and reports whether it is a refusal for another limit.
+func (p *pretence) hear(now instant, q *quota, limit *headers.Limit, refused bool) bool {
+	left, ok := limit.Left()
+	if !refused {
+		if ok && p.before > 0 {
+			p.proved = p.proved || math.Abs(left-p.before) <= p.open+2
+			p.before = 0
+		}
+		return false
+	}
+	if !ok || left >= 1 || q.Heard() == 0 {
+		return false
+	}
+	switch f := q.Facts(now); {
+	case f.Asking || !f.Told || !f.Size.Known: // it is not known what there was
+	case f.Level >= max(leastFall, f.Size.Value/4):
+		p.before, p.open = f.Level, q.UnderWay()
+	case f.Left >= 1 && p.before == 0:
+		p.proved = false // this one tells the truth
+	}
+	return p.proved
+}
+
+// compare takes in what an answer states, before q hears it.
+func (q *quota) compare(now instant, limit *headers.Limit, refused bool) {
 	size := limit.Quota
 	if !refused && size.Known {
 		q.usual = size.Value
 	}
-	q.other = refused && size.Known && q.usual != 0 && size.Value != q.usual
+	q.other = q.pretend.hear(now, q, limit, refused) || refused && size.Known && q.usual != 0 && size.Value != q.usual
 }
 
 // muteAfter is how many good answers have to state no limit until only refusals are taken to

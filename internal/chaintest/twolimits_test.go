@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // oneInAnother is two limiters, one around the other, that write the same headers, as those of
@@ -69,6 +70,44 @@ func TestALimitBesideTheStatedOneIsFound(t *testing.T) {
 					took := time.Since(start)
 					if t.Logf("%v, %d refused, %d lost", took, server.refused, lost); lost > 0 || server.refused > calls/2 || took > 65*time.Second {
 						t.Errorf("%d calls took %v, %d were refused and %d lost; want 65 s, %d and none", calls, took, server.refused, lost, calls/2)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestALimitUnderTheStatedOnesNameIsFound: good answers state a limit of which much is left, and
+// refusals for another one say that nothing is left of it, as Jira's do for bursts.
+func TestALimitUnderTheStatedOnesNameIsFound(t *testing.T) {
+	const calls, hour = 300, 3000
+	for _, kind := range []string{"clock", "log"} {
+		for _, callers := range []int{8, 32, 64} {
+			t.Run(fmt.Sprint(kind, ", ", callers, " callers"), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var mu sync.Mutex
+					burst, used, refused := windowed{kind: kind, size: 10, per: time.Second}, 0, 0
+					rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+						time.Sleep(roundTrip)
+						defer time.Sleep(roundTrip)
+						mu.Lock()
+						defer mu.Unlock()
+						h := http.Header{"X-Ratelimit-Limit": {strconv.Itoa(hour)}, "X-Ratelimit-Remaining": {"0"}}
+						if now := time.Now(); !burst.draw(now) {
+							refused++
+							h.Set("X-Ratelimit-Reset", now.UTC().Format("2006-01-02T15:04Z")) // past, as it has no seconds
+							h.Set("Retry-After", strconv.Itoa(int(math.Ceil(burst.back(now).Seconds()))))
+							return testnet.Answer(r, 429, h, nil), nil
+						}
+						used++
+						h.Set("X-Ratelimit-Remaining", strconv.Itoa(hour-used))
+						return testnet.Answer(r, 200, h, nil), nil
+					}), weir.Config{}))(t)
+					start := time.Now()
+					lost := lostOf(t, rt, calls, callers)
+					took := time.Since(start)
+					if t.Logf("%v, %d refused, %d lost", took, refused, lost); lost > 0 || refused > calls/2 || took > 45*time.Second {
+						t.Errorf("%d calls took %v, %d were refused and %d lost; want 45 s, %d and none", calls, took, refused, lost, calls/2)
 					}
 				})
 			})
