@@ -37,9 +37,12 @@ type pretence struct {
 
 // hear takes in an answer, before q does, and reports whether it is a refusal for another limit.
 func (p *pretence) hear(now instant, q *quota, limit *headers.Limit, refused bool) bool {
+	if !refused && p.before == 0 {
+		return false
+	}
 	left, ok := limit.Left()
 	if !refused {
-		if ok && p.before > 0 {
+		if ok {
 			p.proved = p.proved || math.Abs(left-p.before) <= p.open+2
 			p.before = 0
 		}
