@@ -26,7 +26,6 @@ type candidate struct {
 	size    float64 // in units
 	score   float64 // logarithm of how likely it is, up to a constant
 	against float64 // how much of that is evidence against it
-	doubt   float64 // and how much is that only doubt about arrivals explains refusals
 	weight  float64 // how likely it is: all weights together are 1
 	prior   float64 // how rare it is, as a logarithm; see propose
 }

@@ -6,6 +6,9 @@ import "math"
 // last pass. It fits into entry.uneven.
 const mostUneven = 1 << 14
 
+// leastHalvings says that neighbours may be merged if an eighth of their age lies between them.
+const leastHalvings = 3
+
 // compact makes room when the log is full, and reports whether it did anything. It merges
 // neighbours whose requests were all accepted, if they are closer to one another than an eighth
 // of their age. Those that are one even flow are merged first, and among these the ones that are
@@ -31,7 +34,7 @@ func (r *record) compact(now Instant) bool {
 // mergeAll merges as much as is needed.
 func (r *record) mergeAll(now Instant) {
 	for most := 1; len(r.log) > keptEntries && most <= mostUneven; most *= 4 {
-		for halvings := 7; len(r.log) > keptEntries && halvings >= 3; halvings-- {
+		for halvings := 7; len(r.log) > keptEntries && halvings >= leastHalvings; halvings-- {
 			r.merge(now, halvings, float64(most))
 		}
 	}

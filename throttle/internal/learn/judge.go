@@ -14,9 +14,10 @@ func (b *bank) fit(c *candidate, p *replay) {
 	if c.family == atOnce {
 		p.risen = b.shown.into(p)
 	}
-	c.size, c.against, c.doubt = p.size(c.size)
+	var doubt float64
+	c.size, c.against, doubt = p.size(c.size)
 	p.risen = risen
-	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against - c.doubt
+	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against - doubt
 	if c.ban == 0 {
 		c.score -= b.unexplained()
 	}

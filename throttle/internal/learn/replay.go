@@ -25,6 +25,7 @@ type replay struct {
 	end        state   // after the last entry of the log
 	risen      uint16  // the epoch after which the limit rose; zero: it did not
 	vague      Instant // when the last merged entry ended of which nobody knows any more when exactly its units were sent
+	vagueSpan  Instant // for how long it lasted
 	vagueUnits float64 // how many of its units count at uncertain times
 	blur       float64 // for a bucket: units that flow off within the doubt about arrivals
 	lag        float64 // see timing
@@ -117,9 +118,9 @@ func (p *replay) run(s *shape, r *record, t timing) {
 func (p *replay) blurs(s *shape, l *entry, start, slack Instant) {
 	switch {
 	case l.uneven > 0 && l.last-l.at > max(s.per/16, slack):
-		p.vague, p.vagueUnits = l.last, float64(l.taken)
+		p.vague, p.vagueSpan, p.vagueUnits = l.last, l.last-l.at, float64(l.taken)
 	case start > l.at && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per:
-		p.vague, p.vagueUnits = l.last, min(float64(l.taken), 1+float64(l.uneven)/4)
+		p.vague, p.vagueSpan, p.vagueUnits = l.last, l.last-l.at, min(float64(l.taken), 1+float64(l.uneven)/4)
 	}
 }
 
@@ -169,11 +170,11 @@ func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st state, at Ins
 	cur.void = cur.void || shutOut
 	cur.fade = r.cut && r.from(s) == 0 && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)
 	cur.clear = cur.level
-	if l.at-p.vague < s.memory(max(1, cur.level)) {
+	if age := l.at - p.vague; age < s.memory(max(1, cur.level)) {
 		cur.level += p.vagueUnits // it may have been as high as that
-	}
-	if s.family == bucket {
-		cur.clear = cur.level // an entry that is within a bucket's memory is a short one
+		if s.family == bucket && age < p.vagueSpan<<leastHalvings {
+			cur.clear = cur.level // they were merged after the refusal: they last longer than a bucket's memory
+		}
 	}
 	p.push(*cur)
 	if e.hint >= 0 && !shutOut {

@@ -18,7 +18,8 @@ func (b *bank) scan(p *replay) {
 		return
 	}
 	c := slices.MaxFunc(b.of, func(x, y candidate) int { return cmp.Compare(x.score, y.score) })
-	if c.against+c.doubt < contradicted*float64(b.recent()) {
+	b.fit(&c, p)
+	if against, doubt := p.penalty(c.size); against+doubt < contradicted*float64(b.recent()) {
 		return
 	}
 	if c.family == windowClock || c.family == counter {
