@@ -94,7 +94,10 @@ func complexityUntilFull(dice *rand.Rand) testnet.Func {
 	var mu sync.Mutex
 	there, seen := 2500., time.Now()
 	return func(r *http.Request) (*http.Response, error) {
-		time.Sleep(roundTrip/2 + time.Duration(dice.IntN(10))*time.Millisecond)
+		mu.Lock()
+		way, work := time.Duration(dice.IntN(10))*time.Millisecond, time.Duration(dice.IntN(120))*time.Millisecond
+		mu.Unlock()
+		time.Sleep(roundTrip/2 + way)
 		mu.Lock()
 		now := time.Now()
 		there, seen = min(2500, there+now.Sub(seen).Seconds()*40), now
@@ -113,7 +116,7 @@ func complexityUntilFull(dice *rand.Rand) testnet.Func {
 		if status == 400 {
 			return testnet.Answer(r, status, h, testnet.NewBody(`{"errors":[{"message":"Rate limit exceeded","extensions":{"code":"RATELIMITED"}}]}`)), nil
 		}
-		time.Sleep(time.Duration(dice.IntN(120)) * time.Millisecond)
+		time.Sleep(work)
 		return testnet.Answer(r, status, h, nil), nil
 	}
 }
