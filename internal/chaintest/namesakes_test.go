@@ -33,7 +33,7 @@ func TestLimitsOfOneNameStallNobody(t *testing.T) {
 		{"Discord, ten channels, half of the calls to one", 90, func(dice *rand.Rand, _ int) string {
 			return fmt.Sprintf("/api/v10/channels/%d/messages", int64(1e18)+max(0, dice.Int64N(20)-10))
 		}, func(path string) string { return path },
-			counter{size: 5, per: 5 * time.Second}, 0, 70 * time.Second},
+			counter{size: 5, per: 5 * time.Second}, 0, 80 * time.Second}, // chance decides how many go to the one: 72 s in one of ten runs
 	} {
 		for seed := range uint64(testnet.Drawn(12, 4)) {
 			dice := rand.New(rand.NewPCG(seed, 11))
