@@ -161,6 +161,7 @@ type chance struct {
 	at     Instant // when the candidate has room
 	weight float64 // of the candidate
 	price  float64 // the cost of a refusal if the server has it: a ban may make it dearer
+	rate   float64 // units a second that it accepts in the long run
 }
 
 // price is what a refusal costs those who wait, in nanoseconds: the time of priceUnits units at the
@@ -185,13 +186,17 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	price := m.price(now)
 	for i := range m.bank.of[:m.bank.live] {
 		c := &m.bank.of[i]
-		buf[k] = chance{m.bank.ready(c, now, float64(n)), c.weight, max(price, float64(c.ban))}
+		buf[k] = chance{m.bank.ready(c, now, float64(n)), c.weight, max(price, float64(c.ban)), c.rate(c.size)}
 		total += c.weight
 		dear += c.weight * buf[k].price
 		k++
 	}
 	ch := buf[:k]
 	slices.SortFunc(ch, func(a, b chance) int { return cmp.Compare(a.at, b.at) })
+	lead, waited := &m.bank.of[0], 0.0
+	if lead.ban > 0 { // else a refusal costs little, and climbs find out
+		waited = lead.weight * float64(m.climb.seen.waited)
+	}
 	behind := 1 + behindPart*float64(min(waiting, mostQueue))
 	best, cost, p := 0, math.Inf(1), 0.0
 	sure, vain := 0.0, 0.0 // sure: the weights of those that have room; vain: the sum of weight times how long they have had it
@@ -205,7 +210,10 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 		if sure >= majority {
 			most = min(most, ch[i].at)
 		}
-		if x := behind*vain + max(0, dear)/total; x < cost-1 { // by a nanosecond, so that rounding does not decide
+		// Whoever goes by less than the leader bears loses that part of the time until the next
+		// refusal, which probably takes as long as it has.
+		again := waited * max(0, 1-ch[i].rate/lead.rate(lead.size))
+		if x := max(behind*vain, again) + max(0, dear)/total; x < cost-1 { // by a nanosecond, so that rounding does not decide
 			best, cost, p = i, x, sure
 		}
 	}
