@@ -16,27 +16,31 @@ func remembers(n int64, r store.Booked, age time.Duration, ls ...store.Limit) st
 // healsBeforeCharging: of two processes that remember units, the one that remembers
 // fewer may come first. It is not served before the other one has said what it remembers.
 func healsBeforeCharging(t trial) {
-	if t.Lose == nil {
-		return
-	}
-	for _, l := range []store.Limit{windowLog("l", 10, time.Minute, 0), meter("m", 10, 0.03)} {
-		first := t.want(0, booking("k", 0, 4, 4, l), all, 0)
-		last := t.want(1, booking("k", 0, 5, 5, l), all, 0)
-		t.Lose()
-		t.Advance(time.Microsecond)
-		t.walk([]step{
+	afterLoss(t, func(l store.Limit, first, last store.Booked) []step {
+		return []step{
 			{0, 0, remembers(6, first, 0, l), refused, time.Second},
 			{500 * time.Millisecond, 1, remembers(1, last, 500*time.Millisecond, l), refused, 500 * time.Millisecond},
 			{500 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
-		})
-		fullNow(t, l)
-		t.Lose()
-	}
+		}
+	})
 }
 
 // healsAfterNewcomers: if a newcomer was served of a state that was lost, those that remember units are heard
 // nevertheless before more is charged.
 func healsAfterNewcomers(t trial) {
+	afterLoss(t, func(l store.Limit, first, last store.Booked) []step {
+		return []step{
+			{0, 0, booking("k", 0, 1, 1, l), all, 0},
+			{500 * time.Millisecond, 0, remembers(5, first, 500*time.Millisecond, l), refused, time.Second},
+			{500 * time.Millisecond, 1, remembers(1, last, time.Second, l), refused, 500 * time.Millisecond},
+			{500 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
+		}
+	})
+}
+
+// afterLoss walks steps after a state was lost of which process 0 remembers first, 4 of 10 units,
+// and process 1 last, 9 of them. All 10 are spent then.
+func afterLoss(t trial, steps func(l store.Limit, first, last store.Booked) []step) {
 	if t.Lose == nil {
 		return
 	}
@@ -45,12 +49,7 @@ func healsAfterNewcomers(t trial) {
 		last := t.want(1, booking("k", 0, 5, 5, l), all, 0)
 		t.Lose()
 		t.Advance(time.Microsecond)
-		t.walk([]step{
-			{0, 0, booking("k", 0, 1, 1, l), all, 0},
-			{500 * time.Millisecond, 0, remembers(5, first, 500*time.Millisecond, l), refused, time.Second},
-			{500 * time.Millisecond, 1, remembers(1, last, time.Second, l), refused, 500 * time.Millisecond},
-			{500 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
-		})
+		t.walk(steps(l, first, last))
 		fullNow(t, l)
 		t.Lose()
 	}
