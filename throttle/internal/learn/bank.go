@@ -42,10 +42,15 @@ func (c *candidate) alike(d *candidate) bool {
 		return false
 	}
 	if c.family == windowClock || c.family == counter {
-		off := mod(c.phase-d.phase, c.per)
-		return min(off, c.per-off) < c.per/16
+		return samePhase(c.phase, d.phase, c.per)
 	}
 	return true
+}
+
+// samePhase reports whether windows of length per that begin at x and at y are hardly apart.
+func samePhase(x, y, per Instant) bool {
+	off := mod(x-y, per)
+	return min(off, per-off) < per/scanPhases
 }
 
 // A bank holds the candidates that explain what was seen best.

@@ -108,8 +108,7 @@ type border struct {
 // agrees reports whether another epoch shows the same border, or one whole periods away.
 func (x *border) agrees(all []border, per Instant) bool {
 	return slices.ContainsFunc(all, func(y border) bool {
-		off := mod(x.at-y.at, per)
-		return y.epoch != x.epoch && min(off, per-off) < per/16
+		return y.epoch != x.epoch && samePhase(x.at, y.at, per)
 	})
 }
 

@@ -116,12 +116,15 @@ func (p *replay) run(s *shape, r *record, t timing) {
 // l is so short that it is as good as an instant; if the last window began, at start, between
 // them, as many as it may have got more or fewer.
 func (p *replay) blurs(s *shape, l *entry, start, slack Instant) {
+	span, units := l.last-l.at, float64(l.taken)
 	switch {
-	case l.uneven > 0 && l.last-l.at > max(s.per/16, slack):
-		p.vague, p.vagueSpan, p.vagueUnits = l.last, l.last-l.at, float64(l.taken)
+	case l.uneven > 0 && span > max(s.per/16, slack):
 	case start > l.at && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per:
-		p.vague, p.vagueSpan, p.vagueUnits = l.last, l.last-l.at, min(float64(l.taken), 1+float64(l.uneven)/4)
+		units = min(units, 1+float64(l.uneven)/4)
+	default:
+		return
 	}
+	p.vague, p.vagueSpan, p.vagueUnits = l.last, span, units
 }
 
 // reached is the level that the accepted units of an entry show, which were just added to st. It

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// scanPhases is from how many phases of a period a scan begins: two that are closer are alike.
+// scanPhases is from how many phases of a period a scan begins: two that are closer are the same,
+// see samePhase.
 const scanPhases = 16
 
 // scan proposes phases that no single answer suggests, if no candidate explains the log well: that
