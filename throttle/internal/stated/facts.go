@@ -60,7 +60,7 @@ func (q *Limit) Heard() meter.Instant { return q.heard }
 func (q *Limit) Asking() bool { return q.fresh.IsOpen() }
 
 // Spent reports whether less than a unit is left until a reset, as the last answers said.
-func (q *Limit) Spent() bool { return q.left < 1 && q.reset.Known }
+func (q *Limit) Spent() bool { return q.Empty() && q.reset.Known }
 
 // Empty reports whether less than a unit is left, as the last answers said.
 func (q *Limit) Empty() bool { return q.left < 1 }
