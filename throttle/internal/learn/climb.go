@@ -31,7 +31,8 @@ const (
 	climbWin = .05
 	// climbStep and climbFirst say when the first request of a climb is sent, counted from the last
 	// request: after climbStep of the wait at the latest, or earlier, after climbFirst prices of a
-	// refusal. Each failed climb doubles the latter time.
+	// refusal. Each failed climb doubles the latter time, and brings the former nearer to the end of
+	// the wait: a window may be shorter than is believed by less than climbStep shows.
 	climbStep  = .8
 	climbFirst = 4
 	// failHalves is after which time, in nanoseconds, a failure counts half. With 120 s there
@@ -78,7 +79,8 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	if max(odds*max(all, queued), m.bank.faster()*math.Exp2(-c.fails)*all) < price {
 		return c.look(now, base, p, m)
 	}
-	return c.early(now, base+Instant(min(climbStep*wait, climbFirst*price*math.Exp2(c.fails))), base, p)
+	latest := 1 - (1-climbStep)/(1+c.fails)
+	return c.early(now, base+Instant(min(latest*wait, climbFirst*price*math.Exp2(c.fails))), base, p)
 }
 
 // early moves a plan to at, if that is earlier.

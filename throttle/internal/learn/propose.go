@@ -140,13 +140,17 @@ func (b *bank) lastRefused(i int, t Instant) (sent Instant) {
 	return sent
 }
 
-// burst is when the burst began that ended in e: after the last pause before e.
+// burst is when the burst began that ended in e: its first request was the first one accepted after
+// the last pause before e. A request that is refused in the middle of a pause does not end the pause.
 func (b *bank) burst(e *epoch) Instant {
 	start, last := Instant(0), Instant(0)
 	for i := range b.log {
 		l := &b.log[i]
 		if l.at >= e.heard {
 			break
+		}
+		if l.taken == 0 {
+			continue
 		}
 		if start == 0 || l.at-last > max(2*(last-start), 4*b.half) {
 			start = l.at
@@ -163,19 +167,34 @@ func wholeSpan(d Instant) Instant {
 }
 
 // between proposes a period for each of the last epochs: longer than the time from the start of
-// its burst to its last refusal, and no longer than that to the next acceptance.
+// its burst to its last refusal, and no longer than that to the next acceptance. And it proposes one
+// that as many of all epochs as possible agree on, from the last one back.
 func (b *bank) between(try func(candidate)) {
-	for i := len(b.epochs) - 1; i >= max(0, len(b.epochs)-3); i-- {
+	var agreed spread
+	for i := range b.epochs {
 		e := &b.epochs[i]
-		next := b.nextTaken(e.heard)
-		start := b.burst(e)
+		next, start := b.nextTaken(e.heard), b.burst(e)
 		if next == 0 || start == 0 {
 			continue
 		}
-		lo, hi := float64(b.lastRefused(i, next)-start)/1e9, float64(next-start+b.slack)/1e9
-		p := Instant(roundest(max(.1, lo), hi) * 1e9)
-		b.windows(p, oddPeriod(p), try)
+		lo, hi := max(Instant(1e8), b.lastRefused(i, next)-start), next-start+b.slack
+		agreed.within(lo, hi, false)
+		if i >= len(b.epochs)-3 {
+			b.period(lo, hi, try)
+		}
 	}
+	if agreed.rows > 1 {
+		b.period(agreed.lo, agreed.hi, try)
+	}
+}
+
+// period proposes the least odd period from lo to hi.
+func (b *bank) period(lo, hi Instant, try func(candidate)) {
+	p := Instant(roundest(float64(lo)/1e9, float64(hi)/1e9) * 1e9)
+	if whole := Instant(roundestCount(float64(lo)/1e9, float64(hi)/1e9) * 1e9); whole > 0 && oddPeriod(whole) < oddPeriod(p) {
+		p = whole
+	}
+	b.windows(p, oddPeriod(p), try)
 }
 
 // buckets proposes buckets: of round rates near the pace of what was accepted, from a sixth of it

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -18,6 +19,38 @@ func TestNoBorderOfALongWindowComesByLuck(t *testing.T) {
 					t.Errorf("%v per %v: it %s, after %d refusals", size, per, g.l.Words(), g.refused)
 				}
 			}
+		}
+	}
+}
+
+// TestLimitsOfOddPeriodsAndRatesAreLearnt: after some minutes a limit is used nearly in full, even if
+// nobody would guess its period or rate, and a constant Retry-After hides when it has room again.
+func TestLimitsOfOddPeriodsAndRatesAreLearnt(t *testing.T) {
+	for _, c := range []struct {
+		limit shape
+		size  float64
+		says  Refusal
+	}{
+		{shape{family: windowFirst, per: 4 * second}, 9, waits(time.Second)},
+		{shape{family: windowFirst, per: 26 * second}, 12, Refusal{}},
+		{shape{family: windowFirst, per: 22 * second}, 7, Refusal{}},
+		{shape{family: slidingLog, per: 19 * second}, 12, Refusal{}},
+		{shape{family: slidingLog, per: 33 * second / 10}, 9, waits(time.Second)},
+		{shape{family: bucket, per: second / 7}, 3, waits(time.Second)},
+		{shape{family: bucket, per: second / 13}, 3, waits(time.Second)},
+		{shape{family: bucket, per: second * 10 / 34}, 5, waits(2 * time.Second)},
+	} {
+		served, rate := 0, c.limit.rate(c.size)
+		for seed := range uint64(4) {
+			g := newGame(rate, c.size, 20*time.Millisecond, 100)
+			g.limit, g.hint, g.r = c.limit, c.says, rand.New(rand.NewPCG(seed, 29))
+			known := zero + 300*second
+			g.play(known)
+			g.play(known + 600*second)
+			served += g.since(known)
+		}
+		if most := 4 * 600 * rate; float64(served) < .88*most {
+			t.Errorf("%v per %v, of kind %d, says %v: %d of %.0f are served", c.size, time.Duration(c.limit.per), c.limit.family, c.says.Hint.Wait, served, most)
 		}
 	}
 }

@@ -10,8 +10,9 @@ import (
 // see samePhase.
 const scanPhases = 16
 
-// scan proposes phases that no single answer suggests, if no candidate explains the log well: that
-// of the leader, made better, and for one usual period after another the best phase of a counter.
+// scan proposes what no single answer suggests, if no candidate explains the log well: the leader
+// with a better period, or rate, and phase, and for one usual period after another the best phase of
+// a counter.
 // As a counter forgets a window bit by bit, neither what it refuses nor what it accepts shows its
 // borders.
 func (b *bank) scan(p *replay) {
@@ -23,6 +24,7 @@ func (b *bank) scan(p *replay) {
 	if against, doubt := p.penalty(c.size); against+doubt < contradicted*float64(b.recent()) {
 		return
 	}
+	b.try(b.tune(c, p), p)
 	if c.family == windowClock || c.family == counter {
 		b.try(b.polish(c, p), p)
 	}
@@ -53,6 +55,43 @@ func (b *bank) bestPhase(u usualPeriod, p *replay) (best candidate) {
 		}
 	}
 	return best
+}
+
+// tune returns c with the period near its own that explains the log best, or the rate of a bucket.
+// At first, those on both sides of it are an eighth away: the usual ones are hardly further apart.
+// Those that differ by a hundredth are alike.
+func (b *bank) tune(c candidate, p *replay) candidate {
+	if c.family == atOnce {
+		return c
+	}
+	for step := 1.0 / 8; step > 1.0/128; step /= 2 {
+		for _, by := range [...]float64{1 - step, 1 + step} {
+			d := c.near(by, step/4, b.log[len(b.log)-1].at)
+			if b.fit(&d, p); d.score > c.score {
+				c = d
+			}
+		}
+	}
+	return c
+}
+
+// near returns c with the roundest rate, or period, that is by times its own, give or take the part
+// within. The last border of a clock before now stays.
+func (c candidate) near(by, within float64, now Instant) candidate {
+	if c.family == bucket {
+		r := c.rate(1) * by
+		r = roundest(r*(1-within), r*(1+within))
+		c.per, c.prior = Instant(1e9/r), .8+.5*odd(r)
+		return c
+	}
+	border, was := now-mod(now-c.phase, c.per), c.per
+	p := float64(was) / 1e9 * by
+	c.per = Instant(roundest(p*(1-within), p*(1+within)) * 1e9)
+	c.prior += oddPeriod(c.per) - oddPeriod(was)
+	if c.family == windowClock || c.family == counter {
+		c.phase = mod(border, c.per)
+	}
+	return c
 }
 
 // polish returns c with the phase near its own that explains the log best.
