@@ -105,14 +105,13 @@ else
     outcome, wait, draw, limit = firstfits(views, maxwait)
   end
 end
--- A refusal writes what the clock's step back changed: what is dated would stand
--- still until the clock is there again. And it writes what only the caller
+-- A refusal writes what a step of the clock changed, and what only the caller
 -- remembers.
 local which = ({[0] = 'none', 'first', 'all'})[outcome]
 local write = outcome == 1 or outcome == 2
 for k = 1, #views do
   local v = views[k]
-  write = write or (outcome == 0 and (v.back > 0 or ((v.merged or v.fresh) and not empty(v))))
+  write = write or (outcome == 0 and (v.back ~= 0 or ((v.merged or v.fresh) and not empty(v))))
 end
 local reply = {outcome, wait, now, draw, limit}
 for k = 1, #views do

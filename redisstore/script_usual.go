@@ -14,14 +14,15 @@ local function usual()
   local key, all, i = KEYS[1], ARGV[6] + 0, 8
   if #KEYS > 1 or ARGV[2] ~= '0' or ARGV[3] ~= '1' or all == 0 then return end
   local seen = ARGV[7] ~= '0'
-  if seen then i = 11 end
+  if seen then i = 12 end
   local n = ARGV[i + 1] + 0
   if n == 0 or ARGV[i] ~= '0' then return end
   raw = redis.call('HGETALL', key)
   if raw[1] ~= 't' or raw[3] ~= 'g' or #raw ~= 4 + 2 * n then return end
   local at, gen = tonumber(raw[2]), tonumber(raw[4])
   if not at or at > now or not gen then return end
-  local written = seen and ARGV[8] + 0
+  local written, clock = seen and ARGV[8] + 0, seen and ARGV[11] + 0
+  if seen and clock ~= 0 and now - clock > 1000000 then return end
   if seen and (ARGV[7] ~= raw[4] or written > at) then return end
   -- Where the caller itself wrote last, 2 ms ago at most, no other server has taken
   -- over: connections to it would take longer to make.

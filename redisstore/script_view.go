@@ -33,7 +33,7 @@ local function movelog(v, l)
   end
 end
 
-local function readlimit(v, lost, age, back)
+local function readlimit(v, lost, age, back, ahead)
   local field = str()
   local l = {field = field, kind = sub(field, 1, 1), unit = v.units[num()], size = num(), tol = 0, rate = 0, credit = 0, level = 0, text = false}
   l.tol = 1e-9 + l.size * 1e-12
@@ -66,7 +66,7 @@ local function readlimit(v, lost, age, back)
     l.es = entries(old, l.per, back)
     if v.seengen ~= 0 then seen = num() end
     if lost and seen then
-      local missing, at, i = min(seen, l.size) - total(l), min(now - age, v.seenat + 1000000), 1
+      local missing, at, i = min(seen, l.size) - total(l), min(now - age, v.seenat + ahead + 1000000), 1
       if missing > 0 and at + l.per > now then
         while i <= #l.es and l.es[i][1] <= at do i = i + 1 end
         table.insert(l.es, i, {at, missing})
@@ -97,7 +97,7 @@ local function undrawn(v, raw, back)
       elseif kind == 'l' then
         local es, per = entries(value, nil, back), rest(value)
         if #es > 0 then idle = es[#es][1] + per end
-        if back > 0 then value = packed(es, per) end
+        if back ~= 0 then value = packed(es, per) end
       else
         local _, ends = pair(value)
         idle = ends
@@ -107,6 +107,11 @@ local function undrawn(v, raw, back)
     end
   end
   return others
+end
+
+local function shifted(at, back)
+  if at == 0 then return 0 end
+  return max(0, at - back)
 end
 
 local function view(key)
@@ -124,13 +129,21 @@ local function view(key)
     units = {}, limits = {}, stated = {}, gone = {}, moved = {}, others = limits,
     seengen = 0, seenat = 0, back = 0, heals = 0, raised = false, lacked = false, fresh = false, merged = false,
   }
-  local back = max(0, v.at - now)
-  v.back = back
-  v.pause, v.guess = max(0, v.pause - back), max(0, v.guess - back)
   for i = 1, num() do
     local name, first, all = str(), num(), num()
     v.units[i] = {i = i, name = name, none = 0, first = first, all = all}
   end
+  v.seengen = num()
+  local age, paused, lost, back, ahead = 0, 0, false, max(0, v.at - now), 0
+  if v.seengen ~= 0 then
+    v.seenat, age, paused = num(), num(), num()
+    lost = v.seengen ~= v.gen or v.seenat > v.at
+    local clock = num()
+    if clock ~= 0 and now - clock > 1000000 then ahead = now - clock end
+    if v.gen ~= 0 and v.at <= clock + 500000 then back = back - ahead end
+  end
+  v.back = back
+  v.pause, v.guess = shifted(v.pause, back), shifted(v.guess, back)
   for i = 1, stated and #raw or 0, 2 do
     local n, rest = match(raw[i], '^s(%d+):(.*)$')
     if n then
@@ -142,23 +155,17 @@ local function view(key)
       end
     end
   end
-  v.seengen = num()
-  local age, paused, lost = 0, 0, false
-  if v.seengen ~= 0 then
-    v.seenat, age, paused = num(), num(), num()
-    lost = v.seengen ~= v.gen or v.seenat > v.at
-  end
   local was = v.gen
   local older = restored(was) or (lost and v.seengen == was)
-  if back > 0 or older then v.gen = newgen() end
+  if back ~= 0 or older then v.gen = newgen() end
   for i = 1, num() do
     local m = {gen = num(), from = num(), to = now - num(), units = {}}
     for j = 1, #v.units do m.units[j] = num() end
     v.moved[i] = m
   end
-  for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back) end
+  for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back, ahead) end
   v.others = undrawn(v, raw, back)
-  v.heals = min(max(0, (tonumber(f.h) or 0) - back), now + 1000000)
+  v.heals = min(shifted(tonumber(f.h) or 0, back), now + 1000000)
   if v.heals <= now then v.heals = 0 end
   v.fresh = #v.limits > 0 and (older or (v.raised and was == 0) or (v.lacked and v.seengen ~= was and v.heals == 0))
   if v.fresh then v.heals = now + 1000000 end

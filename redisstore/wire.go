@@ -74,7 +74,7 @@ func bookArgs(args []any, b store.Booking) []any {
 		}
 		args = append(args, d.Seen.Gen)
 		if d.Seen.Gen != 0 {
-			args = append(args, d.Seen.At, d.Seen.Age.Microseconds(), d.Seen.Paused.Microseconds())
+			args = append(args, d.Seen.At, d.Seen.Age.Microseconds(), d.Seen.Paused.Microseconds(), d.Seen.Clock)
 		}
 		args = append(args, len(d.Moved))
 		for _, m := range d.Moved {

@@ -16,7 +16,7 @@
 //
 // # Rules
 //
-// Only the store's clock counts, so all durations that are sent are relative. A
+// Only the store's clock counts, so all durations that are sent are relative, and an instant is one that the store has told. A
 // booking charges all of its keys or none. A refusal charges nothing. If a call
 // returns an error, it is not known what was charged, and no request is sent on the
 // strength of that call. A refund never gives back more than was charged.

@@ -13,8 +13,9 @@ import (
 //
 // Instants are microseconds since 1970 by the store's clock. When that clock
 // steps back, what is dated keeps its distance: nobody stalls and nothing is
-// minted. When it steps ahead by d, a meter has drained d too early, at most
-// its Size.
+// minted. So it does when the clock steps ahead, if the first to book then is somebody who
+// can tell ([Seen.Clock]). Else a window ends that much early, and a meter has drained that
+// much, at most its Size.
 //
 // A server that is restarted from a dump, or takes another's place, has a state
 // that is older than what it granted. Such a state, and one that somebody
@@ -88,13 +89,14 @@ func Book(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
 		r = firstFits(vs, b.MaxWait)
 	}
 	r.Ready = now.UnixMicro() + r.Wait.Microseconds()
-	// A refusal writes what the clock's step back changed: what is dated would
-	// stand still until the clock is there again. And it writes what only the
+	// A refusal writes what a step of the clock changed: what is dated would
+	// stand still until the clock is there again, or somebody would come who does not
+	// know of the step. And it writes what only the
 	// caller remembers: others would spend it again, and the caller, who
 	// remembers it as of each reply, would never see it end.
 	write := r.Outcome == BookedOne || r.Outcome == BookedAll
 	for i := range vs {
-		write = write || r.Outcome == Refused && (vs[i].back > 0 || (vs[i].merged || vs[i].fresh) && !vs[i].empty())
+		write = write || r.Outcome == Refused && (vs[i].back != 0 || (vs[i].merged || vs[i].fresh) && !vs[i].empty())
 	}
 	var next []Ledger
 	for i := range vs {

@@ -51,7 +51,7 @@ func (w *word) ledger(l store.Ledger) {
 }
 
 func (w *word) message(m modelMessage) {
-	w.add(int64(m.kind), int64(m.from), int64(m.at), m.era, int64(m.seen.Age), int64(m.reply.Outcome), int64(m.reply.Wait), m.reply.Ready)
+	w.add(int64(m.kind), int64(m.from), int64(m.at), m.era, int64(m.seen.Age), m.seen.Clock, int64(m.reply.Outcome), int64(m.reply.Wait), m.reply.Ready)
 	w.standing(m.seen.Standing)
 	for _, k := range m.reply.Keys {
 		w.standing(k)
@@ -65,7 +65,7 @@ func (w *word) message(m modelMessage) {
 // key names s: what is under way may be delivered in any order.
 func (s modelState) key() string {
 	var w word
-	w.add(int64(s.now), s.era, int64(s.unknown), int64(len(s.sent)))
+	w.add(int64(s.now), int64(s.stepped), s.era, int64(s.unknown), int64(len(s.sent)))
 	w.say(s.kept, s.fault, s.lost)
 	slices.Sort(s.sent)
 	for _, at := range s.sent {
@@ -75,7 +75,7 @@ func (s modelState) key() string {
 	w.ledger(s.saved)
 	for _, p := range s.procs {
 		w.standing(p.seen)
-		w.add(int64(p.heard), int64(p.asks))
+		w.add(int64(p.heard), int64(p.told), p.clock, int64(p.asks))
 		w.say(p.spoke)
 	}
 	flight := make([]string, len(s.flight))

@@ -21,7 +21,8 @@ var modelStates = flag.Int("ledger.states", 3000, "how many states of each model
 // 100000, which takes some minutes, those are all orders of two processes but for a
 // meter that is booked ahead. An answer that comes a tick late is given back, as a
 // process does that waits no longer. A server may be put back to an earlier
-// state, or lose it, once.
+// state, or lose it, once. Or its clock may step ahead once, when all processes have heard of
+// its state.
 const (
 	modelTick = 250 * time.Millisecond
 	modelEnd  = 9 // ticks
@@ -44,13 +45,16 @@ type modelMessage struct {
 
 type modelProcess struct {
 	seen  store.Standing
+	clock int64
 	heard int // tick
+	told  int // tick in which the call was sent
 	asks  int // left
 	spoke bool
 }
 
 type modelState struct {
 	now     int
+	stepped int // when the clock stepped ahead, plus one; zero: it has not
 	era     int64
 	ledger  store.Ledger
 	saved   store.Ledger
@@ -63,7 +67,13 @@ type modelState struct {
 	unknown int   // sent on answers from before the fault that came after it, or by newcomers to a store that has lost all
 }
 
-func (s *modelState) time() time.Time { return modelStart.Add(time.Duration(s.now) * modelTick) }
+func (s *modelState) time() time.Time {
+	now := s.now
+	if s.stepped > 0 {
+		now += modelStep
+	}
+	return modelStart.Add(time.Duration(now) * modelTick)
+}
 
 func (s modelState) clone() modelState {
 	s.procs, s.flight, s.sent = slices.Clone(s.procs), slices.Clone(s.flight), slices.Clone(s.sent)
@@ -90,13 +100,17 @@ func (m *model) steps(s modelState, visit func(modelState, string)) {
 			n.procs[i].asks--
 			msg := modelMessage{kind: 'a', from: i, at: s.now, era: s.era}
 			if p.seen.Gen != 0 {
-				msg.seen = store.Seen{Standing: p.seen, Age: time.Duration(s.now-p.heard) * modelTick}
+				msg.seen = store.Seen{Standing: p.seen, Age: time.Duration(s.now-p.heard) * modelTick,
+					Clock: p.clock + int64(s.now-p.told)*modelTick.Microseconds()}
 			}
 			n.flight = append(n.flight, msg)
 			visit(n, fmt.Sprint("ask ", i))
 		}
 	}
 	for i, msg := range s.flight {
+		if s.tooLate(msg) {
+			continue
+		}
 		n := s.clone()
 		n.flight = slices.Delete(n.flight, i, i+1)
 		visit(m.deliver(n, msg), fmt.Sprintf("deliver %c of %d", msg.kind, msg.from))
@@ -106,7 +120,15 @@ func (m *model) steps(s modelState, visit func(modelState, string)) {
 		n.saved, n.kept = s.ledger, true
 		visit(n, "save")
 	}
-	if !s.fault && s.ledger.Gen != 0 {
+	if s.mayStep() {
+		n := s.clone()
+		n.stepped = n.now + 1
+		for i := range n.procs {
+			n.procs[i].spoke = false
+		}
+		visit(n, "clock ahead")
+	}
+	if !s.fault && s.stepped == 0 && s.ledger.Gen != 0 {
 		n := s.clone()
 		n.fault, n.lost, n.era, n.ledger = true, !s.kept, s.era+1, s.saved
 		n.ledger.Era, n.saved, n.kept = n.era, store.Ledger{}, false
@@ -125,7 +147,7 @@ func (m *model) steps(s modelState, visit func(modelState, string)) {
 // silent says that time may not go on: processes with work to do ask while a
 // ledger heals. Of those that do not the ledger cannot know.
 func (m *model) silent(s modelState) bool {
-	if !s.fault {
+	if !s.fault && s.stepped == 0 {
 		return false
 	}
 	for _, p := range s.procs {
@@ -147,6 +169,7 @@ func (m *model) deliver(s modelState, msg modelMessage) modelState {
 		if s.fault && s.ledger.Gen>>19 != s.era && s.ledger.Idle(s.time()) {
 			s.lost = true // what was put back says nothing any more
 		}
+		s.lost = s.lost || s.overEarly()
 		next, r := store.Book(s.time(), []store.Ledger{s.ledger}, b)
 		if next != nil {
 			s.ledger = next[0]
@@ -162,7 +185,7 @@ func (m *model) deliver(s modelState, msg modelMessage) modelState {
 		granted := msg.reply.Outcome == store.BookedAll || msg.reply.Outcome == store.BookedOne
 		k := msg.reply.Keys[0]
 		if k.Gen != 0 && (p.seen.Gen != k.Gen || p.seen.At <= k.At) {
-			p.seen, p.heard = k, s.now
+			p.seen, p.heard, p.told, p.clock = k, s.now, msg.at, msg.reply.Ready-msg.reply.Wait.Microseconds()
 		}
 		switch late := s.now > msg.at; {
 		case granted && late:

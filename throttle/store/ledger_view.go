@@ -11,7 +11,7 @@ type ledgerView struct {
 	accts  []*Account
 	merged bool  // holds what only the caller remembers
 	fresh  bool  // begins to heal
-	back   int64 // by how much the clock has stepped back, in microseconds
+	back   int64 // by how much the clock has stepped back, in microseconds; negative: ahead
 }
 
 // view drains the meters to now, drops what is over, and puts back what d's
@@ -21,6 +21,11 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		l = Ledger{Era: l.Era}
 	}
 	back := max(0, l.At-now) // the clock stepped back
+	// What was written since a step ahead is dated by the clock as it is now. Others
+	// may have written while this call was on its way.
+	if ahead := d.Seen.stepped(now); l.Gen != 0 && l.At <= d.Seen.Clock+mostLate.Microseconds()/2 {
+		back -= ahead
+	}
 	v := ledgerView{now: now, draw: d, was: l, ledger: l, back: back}
 	n := &v.ledger
 	n.Accounts = make([]Account, 0, len(l.Accounts)+len(d.Limits))
@@ -29,7 +34,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 			n.Accounts = append(n.Accounts, a)
 		}
 	}
-	n.Pause, n.Guess = max(0, n.Pause-back), max(0, n.Guess-back)
+	n.Pause, n.Guess = shifted(n.Pause, back), shifted(n.Guess, back)
 	n.Stated = nil
 	for _, s := range l.Stated {
 		if s.Ends -= back; s.Ends > now {
@@ -38,13 +43,13 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	}
 	lost := d.Seen.Gen != 0 && (d.Seen.Gen != l.Gen || d.Seen.At > l.At)
 	older := l.restored() || lost && d.Seen.Gen == l.Gen
-	if back > 0 || older {
+	if back != 0 || older {
 		// Older refunds no longer match what they would take from. And of a
 		// state that was rolled back all who remember more are heard, not only
 		// the first.
 		n.Gen = newGen(now, l.Era)
 	}
-	if n.Heals = min(max(0, n.Heals-back), now+Ahead.Microseconds()); n.Heals <= now {
+	if n.Heals = min(shifted(n.Heals, back), now+Ahead.Microseconds()); n.Heals <= now {
 		n.Heals = 0
 	}
 	for _, p := range d.Limits {
@@ -84,6 +89,14 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 // draws reports whether one of d's limits is a's.
 func (d Draw) draws(a Account) bool {
 	return slices.ContainsFunc(d.Limits, func(p Limit) bool { return a.Kind == p.Kind && a.ID == p.ID })
+}
+
+// shifted is an instant by a clock that has stepped back; zero, or one before 1970, is none.
+func shifted(at, back int64) int64 {
+	if at == 0 {
+		return 0
+	}
+	return max(0, at-back)
 }
 
 // shift moves what a is dated by as far as the clock has stepped back. The
@@ -133,7 +146,7 @@ func (a *Account) advance(p Limit, now int64) {
 func (s Seen) since(p Limit, now int64) int64 {
 	seen := now - s.Age.Microseconds()
 	if p.Kind == LogLimit {
-		seen = min(seen, s.At+Ahead.Microseconds())
+		seen = min(seen, s.At+s.stepped(now)+Ahead.Microseconds())
 	}
 	return seen
 }

@@ -120,6 +120,25 @@ type Moved struct {
 type Seen struct {
 	Standing
 	Age time.Duration
+	// Clock is what the store's clock should read now, in microseconds: what it read in
+	// the reply, and the time that has passed since that call was sent. If it reads more
+	// than a second more, it has stepped ahead, and no window ends because of that. Zero:
+	// unknown.
+	Clock int64
+}
+
+// mostLate is how much later than Clock a call may come to the store without its clock having
+// stepped: longer than networks and busy processors hold up a call, mostly. If a call is held
+// up for longer, units count that much longer, which lets nothing through. If it were larger,
+// steps would go unnoticed that end a window of some seconds.
+const mostLate = time.Second
+
+// stepped is by how much the store's clock has stepped ahead since s.
+func (s Seen) stepped(now int64) int64 {
+	if ahead := now - s.Clock; s.Gen != 0 && s.Clock != 0 && ahead > mostLate.Microseconds() {
+		return ahead
+	}
+	return 0
 }
 
 // Room is how many units the limit at index i of the Draw should hold now; all

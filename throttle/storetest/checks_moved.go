@@ -97,19 +97,3 @@ func refundOfOldUnits(t trial) {
 	t.refund(0, f)
 	t.want(1, b, refused, 600*time.Millisecond)
 }
-
-// clockBack: if the clock steps back, those who are refused are served after their
-// wait all the same, although a refusal otherwise writes nothing to the state.
-func clockBack(t trial) {
-	if !t.Back {
-		return
-	}
-	m, l := meter("m", 2, 2), windowLog("l", 2, time.Second, 0)
-	t.want(0, booking("k", 0, 2, 2, m, l), all, 0)
-	t.Advance(-time.Hour)
-	t.walk([]step{
-		{0, 0, booking("k", 0, 1, 1, m, l), refused, time.Second},
-		{999 * time.Millisecond, 1, booking("k", 0, 1, 1, m, l), refused, time.Millisecond},
-		{time.Millisecond, 1, booking("k", 0, 2, 2, m, l), all, 0},
-	})
-}

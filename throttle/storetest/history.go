@@ -138,6 +138,9 @@ func (h *history) draw(s Setup, key string) store.Draw {
 		if h.r.IntN(2) == 0 {
 			d.Seen.Gen = h.ledgers[key].Gen
 		}
+		if h.r.IntN(2) == 0 {
+			d.Seen.Clock = s.Now().UnixMicro() - int64(h.r.IntN(3e6))
+		}
 		for range d.Limits {
 			d.Seen.Levels = append(d.Seen.Levels, float64(h.r.IntN(15)))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,6 +180,13 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 			}
 			return s.Refund(ctx, r)
 		}}, "generated histories match"},
+		"believes its clock": {broken{book: func(s store.Store, b store.Booking) (store.Booked, error) {
+			b.Draws = slices.Clone(b.Draws)
+			for i := range b.Draws {
+				b.Draws[i].Seen.Clock = 0
+			}
+			return s.Book(ctx, b)
+		}}, "a clock that steps ahead ends no window"},
 		"takes guesses for pauses": {broken{tell: func(s store.Store, key string, n store.News) error {
 			n.Pause, n.Guess = max(n.Pause, n.Guess), 0
 			return s.Tell(ctx, key, n)

@@ -244,7 +244,7 @@ func (q *queue) book(ctx context.Context, b store.Booking, sent time.Time) (stor
 	r, err := q.f.store.Book(ctx, b)
 	q.f.guard.heard(err, time.Since(sent), false)
 	if err == nil {
-		q.heard(b, r)
+		q.heard(b, r, sent)
 	}
 	return r, err
 }

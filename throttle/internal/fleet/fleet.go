@@ -39,7 +39,19 @@ type Fleet struct {
 // heardOf is what the store last said of a key, and when.
 type heardOf struct {
 	store.Standing
-	when time.Time
+	when  time.Time
+	sent  time.Time // the call
+	clock int64     // what the store's clock read then, in microseconds; zero: unknown
+}
+
+// now is what the store's clock should read now; zero: unknown. A process that was suspended
+// with its machine finds out by the wall clock how long that was. If the store's clock
+// has stepped with that of this machine, nobody finds out.
+func (h heardOf) now(now time.Time) int64 {
+	if h.clock == 0 {
+		return 0
+	}
+	return h.clock + max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)), 0).Microseconds()
 }
 
 // mostKeys is for how many keys it is remembered what the store last said. That is sent with
@@ -240,12 +252,12 @@ func (f *Fleet) recall(key string, limits int, now time.Time) store.Seen {
 	if !ok || len(s.Levels) != limits {
 		return store.Seen{}
 	}
-	return store.Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when))}
+	return store.Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when)), Clock: s.now(now)}
 }
 
-// heard remembers what a call said of each key. Of two calls at the same time, the one that
-// the store served later counts.
-func (f *Fleet) heard(b store.Booking, r store.Booked) {
+// heard remembers what a call said of each key that was sent then. Of two calls at the same
+// time, the one that the store served later counts.
+func (f *Fleet) heard(b store.Booking, r store.Booked, sent time.Time) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,8 +276,20 @@ func (f *Fleet) heard(b store.Booking, r store.Booked) {
 		if n := ratedLimits(d); n < len(d.Limits) {
 			k.Levels = k.Levels[:n] // tallies remember their own
 		}
-		f.seen[d.Key] = heardOf{k, now}
+		f.seen[d.Key] = heardOf{k, now, sent, clockOf(b, r, i)}
 	}
+}
+
+// clockOf is what the clock read of the server that keeps key i of b; zero: unknown. Keys may
+// be on several servers.
+func clockOf(b store.Booking, r store.Booked, i int) int64 {
+	switch {
+	case len(b.Draws) == 1:
+		return r.Ready - r.Wait.Microseconds()
+	case len(b.Draws[i].Limits) > 0 && (r.Outcome == store.BookedAll || r.Outcome == store.BookedOne):
+		return r.Keys[i].At
+	}
+	return 0
 }
 
 func isBusy(err error) bool { return errors.Is(err, store.ErrBusy) }

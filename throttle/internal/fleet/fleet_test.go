@@ -292,7 +292,7 @@ func TestFleetRemembersTheLatest(t *testing.T) {
 		f := testFleet(t, farstore.New(0), Config{})
 		b := store.Booking{Draws: []store.Draw{{Key: "k"}}}
 		hear := func(gen, at int64, level float64) {
-			f.heard(b, store.Booked{Keys: []store.Standing{{Gen: gen, At: at, Levels: []float64{level}}}})
+			f.heard(b, store.Booked{Keys: []store.Standing{{Gen: gen, At: at, Levels: []float64{level}}}}, time.Now())
 		}
 		want := func(level float64, age time.Duration) {
 			t.Helper()
@@ -341,4 +341,34 @@ func TestAgesDoNotFollowTheWallClock(t *testing.T) {
 	if age := f.recall("k", len(f.seen["k"].Levels), when.Add(3*time.Second)).Age; age != 3*time.Second {
 		t.Errorf("an age of %v, want 3s", age)
 	}
+}
+
+// What the store's clock should read is sent with each call: what it read when the store served
+// the last one, and the time since that was sent, by the clock by which more has passed. A machine
+// that is suspended with its processes stops one of them.
+func TestTheStoresClockIsForeseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(40 * time.Millisecond)
+		f := testFleet(t, s, Config{Members: 1})
+		begin := time.Now()
+		for range 2 {
+			if _, r := f.Book(context.Background(), on("k", rates("10/s burst 10")...), nil, Options{MaxWait: time.Second}); r != nil {
+				t.Fatal(r)
+			}
+			time.Sleep(3 * time.Second)
+		}
+		asked, h := s.Asked(), f.seen["k"]
+		if first, second := asked[0].Draws[0].Seen.Clock, asked[1].Draws[0].Seen.Clock; first != 0 || second != h.sent.Sub(begin).Microseconds()+begin.UnixMicro()+40_000 {
+			t.Errorf("foreseen were %d and %d", first, second-begin.UnixMicro())
+		}
+		for name, now := range map[string]time.Time{"monotonic": h.sent.Add(time.Hour), "wall": h.sent.Round(0).Add(time.Hour)} {
+			if got := h.now(now) - h.clock; got != time.Hour.Microseconds() {
+				t.Errorf("%s: %d microseconds later, want an hour", name, got)
+			}
+		}
+		h.clock = 0
+		if got := h.now(time.Now()); got != 0 {
+			t.Errorf("foreseen is %d by a clock of which nothing is known", got)
+		}
+	})
 }

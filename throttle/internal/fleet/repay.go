@@ -33,7 +33,7 @@ func (q *queue) repay(ctx context.Context, begin time.Time) {
 	defer cancel()
 	r, err := q.f.store.Book(ctx, b)
 	if err == nil {
-		q.heard(b, r)
+		q.heard(b, r, now)
 		return
 	}
 	q.mu.Lock()

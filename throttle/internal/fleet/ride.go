@@ -144,7 +144,7 @@ func (r *ride) heard(booked store.Booked, err error) {
 	if err != nil {
 		q.back(r.batch)
 	} else {
-		q.heard(r.booking, booked)
+		q.heard(r.booking, booked, r.sent)
 		q.answered(r.batch, r.booking, booked, r.sent, r.extra)
 	}
 	q.late.heard(q, r.told, r.sent, booked, err)
@@ -192,7 +192,7 @@ func (r *ride) tooLate(ctx context.Context, booked store.Booked, err error) {
 	if err != nil {
 		return
 	}
-	q.heard(r.booking, booked)
+	q.heard(r.booking, booked, r.sent)
 	b := newBatch(q, r.booking, booked, r.sent)
 	if units := b.charged(); !isZero(units) {
 		b.giveBack(ctx, units, b.place)
@@ -218,7 +218,7 @@ func (q *queue) probe(now time.Time) {
 			if err != nil {
 				break
 			}
-			q.heard(b, r)
+			q.heard(b, r, begin)
 			if took <= q.f.c.Deadline {
 				q.repay(ctx, time.Now())
 				break

@@ -146,8 +146,8 @@ func (q *queue) withTallies(d *store.Draw, ts []*Tally) {
 }
 
 // heard remembers what a call said of keys and tallies.
-func (q *queue) heard(b store.Booking, r store.Booked) {
-	q.f.heard(b, r)
+func (q *queue) heard(b store.Booking, r store.Booked, sent time.Time) {
+	q.f.heard(b, r, sent)
 	for i, d := range b.Draws {
 		rated := ratedLimits(d)
 		for j, t := range q.keys[i].Tallies {
