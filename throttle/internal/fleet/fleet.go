@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ type Fleet struct {
 	stop  context.CancelFunc
 	calls sync.WaitGroup
 	guard guard
+	deal  float64 // 0 to 1, by chance: see places
 
 	mu      sync.Mutex
 	closed  bool
@@ -64,7 +66,7 @@ func New(s store.Store, c Config) *Fleet {
 	if c.Deadline == 0 {
 		c.Deadline = 50 * time.Millisecond
 	}
-	f := &Fleet{store: s, c: c, queues: make(map[string]*queue), seen: make(map[string]heardOf), news: make(map[string]*unsent), flying: make(map[string]*flying)}
+	f := &Fleet{store: s, c: c, queues: make(map[string]*queue), seen: make(map[string]heardOf), news: make(map[string]*unsent), flying: make(map[string]*flying), deal: rand.Float64()}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.guard.f = f
 	return f

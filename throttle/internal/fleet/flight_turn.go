@@ -133,8 +133,19 @@ func (p *flight) part(q *queue) float64 {
 func (p *flight) crowded(q *queue) bool {
 	return slices.ContainsFunc(q.keys, func(k Key) bool {
 		most := k.bound()
-		return most > 0 && q.f.flies(k) >= max(1, most/int64(q.f.c.Members))
+		return most > 0 && q.f.flies(k) >= q.f.places(k, most)
 	})
+}
+
+// places is f's share of so many places of k, while the store is gone. What is left over when
+// they are dealt out evenly is nobody's if k has a budget. Those of a window are dealt out by
+// chance: of 31 places for sixteen processes, one each would be half of what the host serves.
+func (f *Fleet) places(k Key, most int64) int64 {
+	share := float64(most) / float64(f.c.Members)
+	if k.Window != nil {
+		share += f.deal
+	}
+	return max(1, int64(share))
 }
 
 // without is cost without the unit of flight, which is given back in another way.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,4 +190,25 @@ func TestThoseThatWaitForPlacesAskSeldom(t *testing.T) {
 		g.Done()
 		time.Sleep(10 * time.Second)
 	})
+}
+
+// While the store is gone, the shares of a window add up to it, on average, and those of a budget
+// to no more than it, or to one each.
+func TestSharesOfAWindowAddUp(t *testing.T) {
+	const members, fleets = 16, 400
+	for _, most := range []int64{16, 17, 24, 31, 32, 100} {
+		var window, budget int64
+		for range fleets * members {
+			f := New(farstore.New(0), Config{Members: members})
+			window += f.places(Key{Window: NewWindow("w")}, most)
+			budget += f.places(Key{InFlight: int(most)}, most)
+			f.Close()
+		}
+		if mean := float64(window) / fleets; math.Abs(mean-float64(most)) > 1 { // 10 deviations
+			t.Errorf("%d places: the processes have %.1f", most, mean)
+		}
+		if budget > most*fleets {
+			t.Errorf("%d places of a budget: the processes have %d", most, budget/fleets)
+		}
+	}
 }
