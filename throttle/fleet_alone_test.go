@@ -73,3 +73,27 @@ func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
 		t.Errorf("each was refused %.2f times in a window", mean)
 	}
 }
+
+// While the store is gone, nobody waits for ever until the others have used what there is room
+// for: it does not depend on when a process would have tried whether more is accepted.
+func TestFleetWithoutStoreGoesOn(t *testing.T) {
+	const windows, outage = 12, 4
+	for _, seed := range []uint64{700, 716, 722} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudgeted(seed, "log", "silent")
+			b.outage = outage * b.per
+			var before int
+			time.AfterFunc((windows-4)*b.per, func() {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				before = b.served
+			})
+			w := b.work(t, 16, 4, 0, windows*b.per)
+			got := float64(w.served-before) / float64(4*b.size)
+			t.Logf("%d: %.2f of what there is served in the end", seed, got)
+			if got < .4 {
+				t.Errorf("%d: %.2f of what there is served in the end", seed, got)
+			}
+		})
+	}
+}

@@ -219,11 +219,23 @@ const Unlimited = math.MaxInt32
 // Room is how many units all processes together may send now: the largest number for which
 // candidates of half of the weight have room. Even if that is zero, Next may let one be sent to
 // find out. Then only one process may do so: two at once are one too many.
-func (l *Learner) Room(now Instant) int { return l.room(now, 0) }
+func (l *Learner) Room(now Instant) int {
+	if m := l.mind; m != nil && m.refusing && m.plan.Reason == Found {
+		return 0
+	}
+	return l.room(now, 0)
+}
 
 // Hope is Room if it is taken for granted that there is room for one unit: candidates that have
-// none do not count.
-func (l *Learner) Hope(now Instant) int { return l.room(now, 1) }
+// none do not count. They do if the plan is to find out whether more is accepted, because they
+// are why that is to be found out. It is not zero then: who waits until others have used
+// what there is room for would wait for ever, as that plan holds until something happens.
+func (l *Learner) Hope(now Instant) int {
+	if m := l.mind; m != nil && m.plan.Reason == Found {
+		return l.room(now, 0)
+	}
+	return l.room(now, 1)
+}
 
 // room is Room among the candidates that have room for at least least units.
 func (l *Learner) room(now Instant, least float64) int {
@@ -231,7 +243,7 @@ func (l *Learner) room(now Instant, least float64) int {
 	if m == nil || len(m.bank.of) == 0 || !m.refusing {
 		return Unlimited
 	}
-	if m.plan.Reason == Found || m.pause > now {
+	if m.pause > now {
 		return 0
 	}
 	if m.bank.stale {

@@ -210,3 +210,36 @@ func TestLittleIsKeptOfOthers(t *testing.T) {
 		t.Errorf("%d under way", l.UnderWay())
 	}
 }
+
+// If it is planned to find out whether more is accepted, there is hope for as much as there is room
+// for: that plan holds until something happens, and who waits for others to use the room lets
+// nothing happen.
+func TestThereIsHopeWhileMoreIsTried(t *testing.T) {
+	var l Learner
+	now := zero
+	for range 40 { // a log of 10 in 10 s
+		for range 10 {
+			l.Sent(now, 1)
+			l.Accepted(now+second/10, now, 1)
+			now += second / 10
+		}
+		l.Sent(now, 1)
+		l.Refused(now+second/10, now, 1, Refusal{})
+		now += 10 * second
+	}
+	for range 10 {
+		l.Sent(now, 1)
+		l.Accepted(now+second/10, now, 1)
+		now += second / 10
+	}
+	l.mind.plan = Plan{At: now, Reason: Found, p: 1}
+	if got := l.Room(now + 10*second); got != 0 {
+		t.Errorf("there is room for %d in all, want 0: one process tries", got)
+	}
+	if got := l.Hope(now); got != 0 {
+		t.Errorf("a window that is full: hope for %d", got)
+	}
+	if got := l.Hope(now + 10*second); got < 5 || got > 10 {
+		t.Errorf("an empty window of 10: hope for %d", got)
+	}
+}
