@@ -275,7 +275,7 @@ func (c *Circuits) adopt(base http.RoundTripper, l trip.Layer) (below, link trip
 // releases it.
 func (c *Circuits) hold(t *trip.Trip, r *http.Request) (e *hosts.Entry, own bool) {
 	home := c.home.Load()
-	if t.Table == home {
+	if t.Table() == home {
 		o := t.Host().Occupant(hosts.Breaker)
 		if o == nil {
 			return t.Entry, false

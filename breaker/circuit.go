@@ -197,7 +197,7 @@ func (c *circuit) begins(t *trip.Trip) uint64 {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t.Order != 0 && t.Number <= 1 && t.Order < uint64(c.row.woke.Sub(t.Table.Epoch)) {
+	if t.Order != 0 && t.Number <= 1 && t.Order < uint64(c.row.woke.Sub(t.Table().Epoch)) {
 		c.row.joins()
 	}
 	return c.row.begins(time.Now())

@@ -72,13 +72,13 @@ func TestPatientOutlook(t *testing.T) {
 			}
 			r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil).WithContext(ctx), trip.Retry, trip.Below(m).Hosts)
 			defer tr.End(nil)
-			tr.Probe, tr.Hedge, tr.Patient = x.probe, x.hedge, true
+			tr.Probe, tr.Hedge, tr.Patience = x.probe, x.hedge, trip.Patient
 			if x.waited > 0 {
 				tr.Hold(time.Now().Add(-x.waited))
 			}
 			wait, err := trip.Outlook(m, r)
-			if err != nil || wait < x.lo || wait > x.hi || tr.Patient != x.patient {
-				t.Errorf("%s: waits %v, patient %t, %v; want %v to %v, %t", x.name, wait, tr.Patient, err, x.lo, x.hi, x.patient)
+			if err != nil || wait < x.lo || wait > x.hi || (tr.Patience == trip.Patient) != x.patient {
+				t.Errorf("%s: waits %v, patient %t, %v; want %v to %v, %t", x.name, wait, tr.Patience == trip.Patient, err, x.lo, x.hi, x.patient)
 			}
 		})
 	}

@@ -80,7 +80,7 @@ func (l *line) first() *waiter {
 func (l *line) add(w *waiter) {
 	q := l.queue(w.by)
 	if w.trip.Order == 0 {
-		w.trip.Order = w.trip.Table.Arrive()
+		w.trip.Order = w.trip.Table().Arrive()
 	}
 	e := q.Back()
 	for e != nil && e.Value.(*waiter).trip.Order > w.trip.Order {

@@ -129,7 +129,7 @@ func (m *meter) judge(e *hosts.Entry, p pass, a *attempt) (*http.Response, error
 // circuit, and the refusal if it would be refused. Retry and throttle ask.
 func (m *meter) Outlook(r *http.Request) (time.Duration, error) {
 	t := trip.From(r.Context())
-	if t == nil || t.Table != m.below.Hosts {
+	if t == nil || t.Table() != m.below.Hosts {
 		return trip.Outlook(m.base, r)
 	}
 	return m.Ahead(r, t)
@@ -141,7 +141,7 @@ func (m *meter) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
 	if own {
 		defer e.Release()
 	}
-	t.Patient, t.Doubtful = false, false
+	t.Patience = trip.Impatient
 	wait, err := m.circuits.outlook(e, t, r)
 	if err != nil {
 		return wait, err
@@ -173,7 +173,7 @@ func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Re
 
 // calm is usual for a request whose host's record is the circuits' own.
 func (c *Circuits) calm(t *trip.Trip) (s *settings, epoch uint64) {
-	if t.Table != c.home.Load() {
+	if t.Table() != c.home.Load() {
 		return nil, 0
 	}
 	return c.usual(t.Entry)

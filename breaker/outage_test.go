@@ -70,7 +70,7 @@ func (l *retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		wait, refusal := trip.Outlook(l.base, r)
-		if !t.Patient {
+		if t.Patience != trip.Patient {
 			counted++
 		}
 		if refusal != nil || counted == l.most {

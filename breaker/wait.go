@@ -280,7 +280,7 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 	if !now.Before(until) || until.Before(c.earliest) {
 		return wait, c.refusal(notsent.Meter, now, late, late)
 	}
-	a.trip.Patient = true
+	a.trip.Patience = trip.Patient
 	return wait, nil
 }
 
@@ -301,6 +301,8 @@ func (c *circuit) doubt(a *ask, now time.Time) time.Duration {
 	if until, _ := c.until(a, now, c.patience(a, now)); !now.Add(c.cfg.OpenFor).Before(until) {
 		return 0
 	}
-	a.trip.Patient, a.trip.Doubtful = likely, !likely
+	if a.trip.Patience = trip.Doubtful; likely {
+		a.trip.Patience = trip.Patient
+	}
 	return c.cfg.OpenFor
 }

@@ -186,7 +186,7 @@ func TestWaitsForCircuit(t *testing.T) {
 		s := play(step{status: 503}, step{status: 503}, step{status: 200})
 		layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Meter,
 			outlook: func(r *http.Request) (time.Duration, error) {
-				trip.From(r.Context()).Patient = true
+				trip.From(r.Context()).Patience = trip.Patient
 				return 7 * time.Second, nil
 			},
 		}
@@ -207,7 +207,7 @@ func TestWaitsForADoubtfulCircuit(t *testing.T) {
 		s := play(step{status: 503}, step{status: 503}, step{status: 200})
 		layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Meter,
 			outlook: func(r *http.Request) (time.Duration, error) {
-				trip.From(r.Context()).Doubtful = true
+				trip.From(r.Context()).Patience = trip.Doubtful
 				return 7 * time.Second, nil
 			},
 		}
@@ -229,7 +229,7 @@ func TestServersWaitBeforeCircuits(t *testing.T) {
 		s := play(step{status: 503, header: "Retry-After: 3"}, step{status: 200})
 		layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Meter,
 			outlook: func(r *http.Request) (time.Duration, error) {
-				trip.From(r.Context()).Patient = true
+				trip.From(r.Context()).Patience = trip.Patient
 				return time.Second, nil
 			},
 		}

@@ -60,7 +60,7 @@ func TestEndlessTimeout(t *testing.T) {
 		f.start(p.now(), math.MaxInt64)
 		c := f.ctx.clock
 		c.ring()
-		if f.release(); f.expired {
+		if f.release(); f.ctx.expired {
 			t.Error("an endless timeout is over")
 		}
 		f = taker(t, p, c)
@@ -105,9 +105,9 @@ func TestIdleClocksAreDropped(t *testing.T) {
 func newTracked(p *clocks, full bool) (*flight, *clock) {
 	both := &tracked{}
 	f := &both.flight
-	both.trail.lines = linesOf(nil)
-	f.again, f.r = true, &http.Request{URL: new(url.URL)}
-	f.ctx.Context, f.ctx.clocks, f.ctx.trail, f.ctx.full = context.Background(), p, &both.trail, full
+	both.shown.lines = linesOf(nil)
+	f.ctx.again, f.r = true, &http.Request{URL: new(url.URL)}
+	f.ctx.Context, f.ctx.clocks, f.ctx.shown, f.ctx.full = context.Background(), p, &both.shown, full
 	f.start(p.now(), time.Hour)
 	return f, f.ctx.clock
 }
@@ -141,7 +141,7 @@ func TestHooksAreLeftIfNobodyCanCallThem(t *testing.T) {
 		}
 		trace := httptrace.ContextClientTrace(&f.ctx)
 		tt.calls(trace)
-		f.answered = !tt.failed
+		f.ctx.answered = !tt.failed
 		f.release()
 		i := 0
 		if tt.full {
@@ -153,10 +153,10 @@ func TestHooksAreLeftIfNobodyCanCallThem(t *testing.T) {
 		if late := httptrace.ContextClientTrace(&f.ctx); tt.want && late != nil || !tt.want && late != trace {
 			t.Errorf("%s: after the end the trace is %p, was %p", tt.name, late, trace)
 		}
-		lines := f.ctx.trail.lines.moves()
+		lines := f.ctx.shown.lines.moves()
 		got(trace)
 		trace.Got1xxResponse(103, nil)
-		if f.ctx.trail.lines.moves() != lines {
+		if f.ctx.shown.lines.moves() != lines {
 			t.Errorf("%s: a late call counted a connection", tt.name)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 
 // newFlight is a flight with nothing but a clock and a context.
 func newFlight(p *clocks, again bool) *flight {
-	f := &flight{again: again, r: &http.Request{URL: new(url.URL)}}
+	f := &flight{r: &http.Request{URL: new(url.URL)}}
+	f.ctx.again = again
 	f.ctx.clocks = p
 	f.ctx.Context = context.Background()
 	return f
@@ -50,7 +51,7 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 	}
 	c.ring() // nobody's
 	f.strike(c)
-	if f.expired {
+	if f.ctx.expired {
 		t.Error("a clock that was put back struck")
 	}
 	if c.rings.Load() != 0 {
@@ -72,7 +73,7 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 	f.due = p.now() - 1
 	c = f.ctx.clock
 	f.ctx.clock.ring()
-	if f.release(); !f.expired || f.ctx.Err() == nil || c.of.Load() == nil {
+	if f.release(); !f.ctx.expired || f.ctx.Err() == nil || c.of.Load() == nil {
 		t.Error("a clock struck and ended nothing, or was put back")
 	}
 }
@@ -127,7 +128,7 @@ func TestClockIsSetOnce(t *testing.T) {
 			t.Errorf("the clock was set anew, to ring at %v", rings(c))
 		}
 		<-g.ctx.Done()
-		if took := time.Since(begin); took != 31*time.Second || !g.expired {
+		if took := time.Since(begin); took != 31*time.Second || !g.ctx.expired {
 			t.Errorf("struck after %v, want 31 s", took)
 		}
 		g.release()
@@ -253,7 +254,7 @@ func TestSharedClocks(t *testing.T) {
 				f.start(f.ctx.clocks.now(), time.Hour)
 				f.stop(false)
 				f.start(f.ctx.clocks.now(), time.Hour)
-				if f.release(); f.expired {
+				if f.release(); f.ctx.expired {
 					t.Error("an hour has passed too early")
 				}
 			}

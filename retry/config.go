@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // Config says how a Transport repeats requests. Its zero value is the
@@ -151,8 +153,22 @@ const (
 	defaultTokens       = 500              // see cost
 )
 
+// settings are a Config in which nothing is left to defaults.
+type settings struct {
+	Config
+	limits *trip.Timeouts // the Config's, for Wire
+}
+
 // resolve checks c and fills in what zero means.
-func (c Config) resolve() (Config, error) {
+func (c Config) resolve() (*settings, error) {
+	c, err := c.filled()
+	if err != nil {
+		return nil, err
+	}
+	return &settings{c, trip.NewTimeouts(c.AttemptTimeout, c.StallTimeout)}, nil
+}
+
+func (c Config) filled() (Config, error) {
 	switch {
 	case c.MaxAttempts < 0:
 		return c, fmt.Errorf("retry: MaxAttempts %d: must not be negative", c.MaxAttempts)

@@ -207,7 +207,8 @@ func TestHostSettingsOnOverflow(t *testing.T) {
 		var limits []time.Duration
 		table := hosts.New(1)
 		spy := &fakeLayer{base: play(step{status: 200}), layer: trip.Wire, before: func(_ *http.Request, tr *trip.Trip) error {
-			limits = append(limits, tr.AttemptTimeout)
+			attempt, _ := tr.Timeouts()
+			limits = append(limits, attempt)
 			return nil
 		}}
 		rt := newTransport(t, withTable{spy, table}, retry.Config{})

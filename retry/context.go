@@ -24,47 +24,63 @@ type attemptContext struct {
 	context.Context // the request's, in which its trip is
 	clocks          *clocks
 
-	mu     sync.Mutex
-	trail  *trail          // nil: nobody has looked for a trace, and there is no memory for it
-	clock  *clock          // the attempt's, which keeps memory for later ones; nil: none yet, or it has struck
+	mu    sync.Mutex
+	shown *shown // nil: nobody has looked for a trace or waited for the end, and there is no memory for it
+	clock *clock // the attempt's, which keeps memory for later ones; nil: none yet, or it has struck
+	over  bool
+
+	full bool // see newHooks
+	stand
+}
+
+// shown is what an attempt has for those who look at its context: a trace, and an end to wait
+// for. If the base is known to look, its memory is that of the flight (tracked).
+type shown struct {
+	trail
 	whole  context.Context // what context makes of it; nil: nobody has needed it
 	cancel context.CancelCauseFunc
 	done   chan struct{} // see plain; nil: nobody has waited
 	after  func()        // the one descendant's, to be called at the end; nil: there is none
 	place  uint32        // how often after was given away
-	asked  uint16        // how often done was, at most math.MaxUint16
-	over   bool
+	dones  uint16        // how often done was, at most math.MaxUint16
+}
 
-	full bool // see newHooks
+// shows returns what is shown, and makes it if there is nothing yet. mu is held.
+func (c *attemptContext) shows() *shown {
+	if c.shown == nil {
+		c.shown = new(shown)
+	}
+	return c.shown
 }
 
 // plain returns the channel by which c ends if it needs no other context for that; else
 // nil.
 func (c *attemptContext) plain() chan struct{} {
+	if !c.clocks.direct {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil && c.whole == nil && c.endless() {
-		c.done = c.clock.channel()
+	s := c.shows()
+	if s.done == nil && s.whole == nil && c.endless(s) {
+		s.done = c.clock.channel()
 		if c.over {
-			close(c.done)
+			close(s.done)
 		}
 	}
-	if c.asked < math.MaxUint16 {
-		c.asked++
+	if s.dones < math.MaxUint16 {
+		s.dones++
 	}
-	return c.done
+	return s.done
 }
 
 // endless reports that plain may make a channel: nothing above c can end, which is found out
 // without mu.
-func (c *attemptContext) endless() bool {
-	if !c.clocks.direct {
-		return false
-	}
+func (c *attemptContext) endless(s *shown) bool {
 	c.mu.Unlock()
 	never := c.Context.Done() == nil
 	c.mu.Lock()
-	return never && c.done == nil && c.whole == nil
+	return never && s.done == nil && s.whole == nil
 }
 
 // real returns the context that others can wait for and descend from.
@@ -78,11 +94,12 @@ func (c *attemptContext) real() context.Context {
 // adopt makes whole the real one unless there is one by now.
 func (c *attemptContext) adopt(whole context.Context, cancel context.CancelCauseFunc) context.Context {
 	c.mu.Lock()
-	first := c.whole == nil
+	s := c.shows()
+	first := s.whole == nil
 	if first {
-		c.whole, c.cancel = whole, cancel
+		s.whole, s.cancel = whole, cancel
 	}
-	whole, over := c.whole, c.over
+	whole, over := s.whole, c.over
 	c.mu.Unlock()
 	if !first || over {
 		cancel(nil) // with a cause, end has made whole before
@@ -92,9 +109,11 @@ func (c *attemptContext) adopt(whole context.Context, cancel context.CancelCause
 
 func (c *attemptContext) state() (whole context.Context, over bool) {
 	c.mu.Lock()
-	whole, over = c.whole, c.over
-	c.mu.Unlock()
-	return whole, over
+	defer c.mu.Unlock()
+	if c.shown == nil {
+		return nil, c.over
+	}
+	return c.shown.whole, c.over
 }
 
 // end ends it. Only the first call counts.
@@ -121,11 +140,15 @@ func (c *attemptContext) finish() (w watchers) {
 		return w
 	}
 	c.over = true
-	w = watchers{c.cancel, c.done, c.after}
-	c.after = nil
-	if c.clock != nil && c.done != nil && c.whole == nil && uint32(c.asked) == c.place*c.clocks.asks {
+	s := c.shown
+	if s == nil {
+		return w
+	}
+	w = watchers{s.cancel, s.done, s.after}
+	s.after = nil
+	if c.clock != nil && s.done != nil && s.whole == nil && uint32(s.dones) == s.place*c.clocks.asks {
 		// Only descendants have it, which do without: they left, or are told.
-		c.clock.done, c.done, w.done = c.done, nil, nil
+		c.clock.done, s.done, w.done = s.done, nil, nil
 	}
 	return w
 }
@@ -180,22 +203,23 @@ func (c *attemptContext) AfterFunc(f func()) (stop func() bool) {
 func (c *attemptContext) keep(f func()) (place uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil || c.after != nil || c.over {
+	s := c.shown
+	if s == nil || s.done == nil || s.after != nil || c.over {
 		return 0, false
 	}
-	c.after = f
-	c.place++
-	return c.place, true
+	s.after = f
+	s.place++
+	return s.place, true
 }
 
 // drop reports that the function that was given this place is not called any more.
 func (c *attemptContext) drop(place uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.after == nil || c.place != place {
+	if c.shown.after == nil || c.shown.place != place {
 		return false
 	}
-	c.after = nil
+	c.shown.after = nil
 	return true
 }
 
@@ -203,9 +227,15 @@ func (c *attemptContext) drop(place uint32) bool {
 // cause of the end, which whole knows. It is asked also while stop ends what
 // descends from it, so it waits for nobody.
 func (c *attemptContext) Value(key any) any {
+	var whole context.Context
+	var trace *httptrace.ClientTrace
+	known := false
 	c.mu.Lock()
-	whole, over := c.whole, c.over
-	trace, known := c.trail.look(c.clocks)
+	if s := c.shown; s != nil {
+		whole = s.whole
+		trace, known = s.look(c.clocks)
+	}
+	over := c.over
 	c.mu.Unlock()
 	switch {
 	case key == c.clocks.traceKey:
@@ -237,10 +267,9 @@ func (c *attemptContext) follow() *httptrace.ClientTrace {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.trail
-	if t == nil {
-		t = &trail{lines: linesOf(host)}
-		c.trail = t
+	t := &c.shows().trail
+	if t.lines == nil {
+		t.lines = linesOf(host)
 	}
 	if trace, known := t.look(c.clocks); known {
 		return trace

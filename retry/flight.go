@@ -20,12 +20,17 @@ type flight struct {
 	resp  io.ReadCloser
 
 	// Under ctx.mu, so that all that an attempt's end changes is changed at once.
-	limit    time.Duration // that the clock was started with
-	due      time.Duration // when it strikes, by clocks.now, unless until moves that
-	again    bool          // its clock may have been another's and may be another's
-	running  bool
+	limit time.Duration // that the clock was started with
+	due   time.Duration // when it strikes, by clocks.now, unless until moves that
+}
+
+// stand is how far a flight has come. It stands in attemptContext because there it takes no
+// memory of its own. It is under mu, except where another rule stands beside a field.
+type stand struct {
+	again    bool // its clock may have been another's and may be another's; does not change
+	running  bool // the clock
 	expired  bool
-	over     bool
+	landed   bool // the attempt failed, or its body has ended
 	answered bool // the base returned an answer; written before anybody else has the flight
 	stood    bool // the clock struck late, and was started once more
 }
@@ -33,7 +38,7 @@ type flight struct {
 // tracked is a flight whose base is known to look for a trace.
 type tracked struct {
 	flight
-	trail trail
+	shown shown
 }
 
 // carry gives the attempt its body.
@@ -55,10 +60,10 @@ func (f *flight) start(now, limit time.Duration) {
 		return
 	}
 	f.ctx.mu.Lock()
-	if !f.over { // else it is read on after the end: nobody would give a clock back
-		f.limit, f.due, f.running = limit, later(now, limit), true
+	if !f.ctx.landed { // else it is read on after the end: nobody would give a clock back
+		f.limit, f.due, f.ctx.running = limit, later(now, limit), true
 		if f.ctx.clock == nil {
-			f.ctx.clock = f.ctx.clocks.take(f, f.again)
+			f.ctx.clock = f.ctx.clocks.take(f, f.ctx.again)
 		}
 		f.ctx.clock.set(now, f.due)
 	}
@@ -70,27 +75,27 @@ func (f *flight) start(now, limit time.Duration) {
 // context and the clock as well.
 func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	f.ctx.mu.Lock()
-	if f.running && !f.again {
+	if f.ctx.running && !f.ctx.again {
 		f.ctx.clock.timer.Stop() // a bubble's test may count timers
 		f.ctx.clock.rings.Store(0)
 	}
-	f.running = false
-	limit, expired = f.limit, f.expired
-	if !last || f.over {
+	f.ctx.running = false
+	limit, expired = f.limit, f.ctx.expired
+	if !last || f.ctx.landed {
 		f.ctx.mu.Unlock()
 		return limit, expired
 	}
-	f.over = true
+	f.ctx.landed = true
 	c := f.ctx.clock
 	watchers := f.ctx.finish()
-	if t := f.ctx.trail; t != nil {
-		if h := t.leave(f.answered); h != nil && c != nil {
+	if s := f.ctx.shown; s != nil {
+		if h := s.leave(f.ctx.answered); h != nil && c != nil {
 			c.keep(h)
 		}
 	}
 	f.ctx.clock = nil
 	f.ctx.mu.Unlock()
-	if c != nil && f.again {
+	if c != nil && f.ctx.again {
 		f.ctx.clocks.put(c)
 	}
 	if f.body != nil && f.body.unwatch != nil && f.body.done() {
@@ -106,7 +111,7 @@ func (f *flight) release() { f.stop(true) }
 // rang.
 func (f *flight) strike(c *clock) {
 	f.ctx.mu.Lock()
-	over := f.running && f.ctx.clock == c
+	over := f.ctx.running && f.ctx.clock == c
 	if over {
 		now := f.ctx.clocks.now()
 		if until := f.until(now); now < until {
@@ -116,7 +121,7 @@ func (f *flight) strike(c *clock) {
 	}
 	var err error
 	if over { // else the body may be set at this moment
-		f.running, f.expired, f.ctx.clock = false, true, nil
+		f.ctx.running, f.ctx.expired, f.ctx.clock = false, true, nil
 		err = f.late(f.limit)
 	}
 	f.ctx.mu.Unlock()
@@ -133,15 +138,15 @@ func (f *flight) strike(c *clock) {
 func (f *flight) until(now time.Duration) time.Duration {
 	due := f.due
 	if f.resp == nil {
-		if t := f.ctx.trail; t != nil {
-			due = t.until(due, now, f.limit)
+		if s := f.ctx.shown; s != nil {
+			due = s.until(due, now, f.limit)
 		}
 		if f.body != nil {
 			due = max(due, later(f.body.last(), f.limit))
 		}
 	}
-	if stoodStill(now-due, f.limit) && !f.stood {
-		f.stood, f.due = true, later(now, f.limit)
+	if stoodStill(now-due, f.limit) && !f.ctx.stood {
+		f.ctx.stood, f.due = true, later(now, f.limit)
 		due = f.due
 	}
 	return due
@@ -155,8 +160,8 @@ func (f *flight) late(limit time.Duration) *TimeoutError {
 // evidence is what is known of an attempt that the base has returned from.
 func (f *flight) evidence() (e evidence) {
 	f.ctx.mu.Lock()
-	if f.ctx.trail != nil {
-		e = f.ctx.trail.seen(f.ctx.clocks)
+	if f.ctx.shown != nil {
+		e = f.ctx.shown.seen(f.ctx.clocks)
 	}
 	f.ctx.mu.Unlock()
 	e.watched, e.full = true, f.ctx.full

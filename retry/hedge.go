@@ -33,7 +33,7 @@ func (l *loop) race() (*http.Response, error) {
 		return resp, err
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
-	h := &hedge{t: l.t, first: l.tr, host: l.h, c: l.c, r: l.r, cancelFirst: cancel, ended: make(chan struct{})}
+	h := &hedge{t: l.t, first: l.tr, host: l.h, c: l.c, limits: l.limits, r: l.r, cancelFirst: cancel, ended: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(l.ctx)
 	timer := time.AfterFunc(after, h.run)
 	returned := false
@@ -43,6 +43,7 @@ func (l *loop) race() (*http.Response, error) {
 			h.drop(timer)
 		}
 	}()
+	l.tr.Raced = true
 	resp, err := l.t.onward.Send(l.r.WithContext(ctx), l.tr)
 	returned = true
 	l.learn(resp)
@@ -137,7 +138,8 @@ type hedge struct {
 	t           *Transport
 	first       *trip.Trip
 	host        *host
-	c           *Config
+	c           *settings
+	limits      *trip.Timeouts
 	r           *http.Request
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -176,6 +178,7 @@ func (h *hedge) run() {
 		close(h.ended)
 	}()
 	r, tr := h.r.WithContext(h.ctx), h.first.Fork()
+	tr.Bound(h.limits)
 	h.mu.Lock()
 	h.trip = tr
 	h.mu.Unlock()

@@ -36,7 +36,7 @@ func newHooks(full, direct bool) *hooks {
 func (h *hooks) getConn(string) {
 	if c := h.of.Load(); c != nil {
 		c.mu.Lock()
-		c.trail.getConn(c.clocks)
+		c.shown.getConn(c.clocks)
 		c.mu.Unlock()
 	}
 }
@@ -44,7 +44,7 @@ func (h *hooks) getConn(string) {
 func (h *hooks) gotConn(info httptrace.GotConnInfo) {
 	if c := h.of.Load(); c != nil {
 		c.mu.Lock()
-		c.trail.gotConn(c.clocks, info)
+		c.shown.gotConn(c.clocks, info)
 		c.mu.Unlock()
 	}
 }
@@ -52,7 +52,7 @@ func (h *hooks) gotConn(info httptrace.GotConnInfo) {
 func (h *hooks) connectStart(string, string) {
 	if c := h.of.Load(); c != nil {
 		c.mu.Lock()
-		c.trail.dial(c.clocks)
+		c.shown.dial(c.clocks)
 		c.mu.Unlock()
 	}
 }
@@ -60,7 +60,7 @@ func (h *hooks) connectStart(string, string) {
 func (h *hooks) wroteHeaders() {
 	if c := h.of.Load(); c != nil {
 		c.mu.Lock()
-		c.trail.wrote = true
+		c.shown.wrote = true
 		c.mu.Unlock()
 	}
 }
@@ -72,5 +72,5 @@ func (h *hooks) gotInterim(int, textproto.MIMEHeader) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.trail.gotInterim(c.clocks)
+	return c.shown.gotInterim(c.clocks)
 }

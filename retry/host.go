@@ -23,8 +23,8 @@ type host struct {
 
 // known remembers which settings are a host's.
 type known struct {
-	set *pattern.Set[*Config]
-	c   *Config
+	set *pattern.Set[*settings]
+	c   *settings
 }
 
 // Idle reports that the allowance is full: then nothing is lost but counts
@@ -61,15 +61,15 @@ func (t *Transport) host(tr *trip.Trip) *host {
 }
 
 // settings returns those of the host that a trip goes to.
-func (t *Transport) settings(tr *trip.Trip, h *host, canonical string) *Config {
+func (t *Transport) settings(tr *trip.Trip, h *host, canonical string) *settings {
 	set := t.perHost.Load()
 	if set == nil {
-		return &t.c
+		return t.c
 	}
 	if k := h.known.Load(); k != nil && k.set == set {
 		return k.c
 	}
-	c := &t.c
+	c := t.c
 	if r := set.Host(canonical); r.Found {
 		c = r.Value
 	}

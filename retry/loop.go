@@ -21,14 +21,15 @@ type loop struct {
 	t    *Transport
 	tr   *trip.Trip
 	h    *host
-	c    *Config
+	c    *settings
 	name string // canonical host
 	ctx  context.Context
 
-	r           *http.Request // what is sent next
-	body        *replay       // nil: no body, or GetBody
-	most        int           // attempts
-	safe        bool          // may be processed twice
+	r           *http.Request  // what is sent next
+	body        *replay        // nil: no body, or GetBody
+	most        int            // attempts
+	limits      *trip.Timeouts // of each attempt
+	safe        bool           // may be processed twice
 	backoff     backoff.BackOff
 	held        *held // the last answer that was followed by another attempt
 	tried       []Tried
@@ -52,15 +53,14 @@ type loop struct {
 func (l *loop) prepare() {
 	r := l.r
 	l.most, l.closeNext = l.c.MaxAttempts, r.Body != nil
-	attempt, stall := l.c.AttemptTimeout, l.c.StallTimeout
+	l.limits = l.c.limits
 	if o := overrideOf(l.ctx); o != nil {
 		if o.MaxAttempts != 0 {
 			l.most = max(o.MaxAttempts, 1)
 		}
-		attempt = cmp.Or(o.AttemptTimeout, attempt)
-		stall = cmp.Or(o.StallTimeout, stall)
+		l.limits = trip.NewTimeouts(cmp.Or(o.AttemptTimeout, l.c.AttemptTimeout), cmp.Or(o.StallTimeout, l.c.StallTimeout))
 	}
-	l.tr.AttemptTimeout, l.tr.StallTimeout = attempt, stall
+	l.tr.Bound(l.limits)
 	if l.c.IdempotencyKey != nil {
 		l.addKey()
 	}

@@ -50,7 +50,7 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	now := time.Now()
 	wait, refusal := l.t.onward.Outlook(l.r, l.tr)
 	server := max(l.floor, serverDelay(o, sig))
-	free := refusal == nil && (throttled || l.tr.Patient) && l.believes(wait)
+	free := refusal == nil && (throttled || l.tr.Patience == trip.Patient) && l.believes(wait)
 	switch {
 	case used && !free && (refusal == nil || !throttled && !l.tr.Probe):
 		return plan{reason: Exhausted}
@@ -66,7 +66,7 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 			return plan{reason: p.reason}
 		}
 	}
-	if (l.tr.Patient || l.tr.Doubtful) && !throttled && wait > p.sleep { // for the circuit: nobody queues there
+	if l.tr.Patience != trip.Impatient && !throttled && wait > p.sleep { // for the circuit: nobody queues there
 		p.sleep, p.delayBy = wait, Queue
 	}
 	// The throttle has refused if the certain part of the wait is too long. For the rest the request queues.

@@ -66,8 +66,8 @@ func (f *flight) frozen(ctx context.Context, left time.Time) bool {
 	now := at.Sub(f.ctx.clocks.epoch)
 	f.ctx.mu.Lock()
 	defer f.ctx.mu.Unlock()
-	if f.limit > 0 && !f.expired {
+	if f.limit > 0 && !f.ctx.expired {
 		f.until(now) // its clock has not been heard yet
 	}
-	return f.stood || f.ctx.clocks.stoodSince(left.Sub(f.ctx.clocks.epoch), now)
+	return f.ctx.stood || f.ctx.clocks.stoodSince(left.Sub(f.ctx.clocks.epoch), now)
 }

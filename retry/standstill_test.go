@@ -75,15 +75,15 @@ func TestLateClockStrikesAgain(t *testing.T) {
 			began := time.Now()
 			overdue(f, time.Minute, late)
 			c := f.ctx.clock
-			if f.strike(c); f.expired != (late == 0) || f.stood != (late > 0) {
-				t.Errorf("%v late: struck %v, stood still %v", late, f.expired, f.stood)
+			if f.strike(c); f.ctx.expired != (late == 0) || f.ctx.stood != (late > 0) {
+				t.Errorf("%v late: struck %v, stood still %v", late, f.ctx.expired, f.ctx.stood)
 			}
 			if late > 0 {
 				if left := f.due - p.now(); left < 50*time.Second || left > time.Minute {
 					t.Errorf("%v is left of a minute", left)
 				}
 				f.due = p.now() - late
-				if f.strike(c); !f.expired {
+				if f.strike(c); !f.ctx.expired {
 					t.Error("has a third time")
 				}
 				if !f.frozen(context.Background(), began) {

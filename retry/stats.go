@@ -129,7 +129,7 @@ func (t *Transport) hostStats(e *hosts.Entry, h *host, now time.Time) HostStats 
 		Hedges: h.count.hedges.Load(), HedgesWon: h.count.won.Load(), Allowance: -1,
 	}
 	hs.Requests = first(hs.Attempts, hs.Hedges, hs.Retries)
-	c := &t.c
+	c := t.c
 	if set := t.perHost.Load(); set != nil {
 		if r := set.Host(e.Key); r.Found {
 			c = r.Value

@@ -24,7 +24,7 @@ type trail struct {
 	known             bool   // somebody has looked for the hooks
 	phase             phase
 	interims          int16         // that came
-	lines             *lines        // of the host
+	lines             *lines        // of the host; nil: nobody has looked for the hooks
 	since             time.Duration // when the newest connection was asked for; before: when the base was given the attempt, or zero
 	free              time.Duration // from since until then the attempt waited for others, which does not count
 	queued            time.Duration // sum of earlier such waits
@@ -70,12 +70,9 @@ func (t *trail) pause() {
 	t.queued, t.since = t.wait(), t.free
 }
 
-// look returns the trace; nil: there is none any more, or none is known yet. t may be nil.
+// look returns the trace; nil: there is none any more, or none is known yet.
 func (t *trail) look(p *clocks) (trace *httptrace.ClientTrace, known bool) {
-	switch {
-	case t == nil:
-		return nil, false
-	case t.hooks == nil:
+	if t.hooks == nil {
 		return nil, t.known
 	}
 	t.dial(p)

@@ -22,13 +22,13 @@ type Transport struct {
 	base   http.RoundTripper
 	link   trip.Link // of base
 	onward trip.Onward
-	c      Config // resolved
+	c      *settings
 	count  counts
 	past   past
 
 	mu      sync.Mutex // for SetHost
-	own     map[string]*Config
-	perHost atomic.Pointer[pattern.Set[*Config]]
+	own     map[string]*settings
+	perHost atomic.Pointer[pattern.Set[*settings]]
 }
 
 // New returns a Transport that sends by base, which it wraps with Wire unless
@@ -38,14 +38,14 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	c, err := c.resolve()
+	s, err := c.resolve()
 	if err != nil {
 		return nil, err
 	}
 	if !trip.Below(base).Wired {
 		base = Wire(base, c)
 	}
-	t := &Transport{base: base, link: trip.Under(base, trip.Retry), c: c, own: make(map[string]*Config)}
+	t := &Transport{base: base, link: trip.Under(base, trip.Retry), c: s, own: make(map[string]*settings)}
 	t.onward = trip.NewOnward(base, trip.Retry, t.link.Hosts)
 	t.chain = trip.NewChain(t.link.With(trip.Retry).At(t, (*room)(t)))
 	return t, nil
@@ -70,12 +70,13 @@ func (t *Transport) SetHost(host string, c Config) error {
 	if !p.HostOnly() {
 		return fmt.Errorf("retry: pattern %q: settings are per host, not per method or path", host)
 	}
-	if c, err = c.resolve(); err != nil {
+	s, err := c.resolve()
+	if err != nil {
 		return fmt.Errorf("%w (host %s)", err, host)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.own[p.Text] = &c
+	t.own[p.Text] = s
 	set, err := pattern.NewSet(t.own)
 	if err != nil {
 		return fmt.Errorf("retry: %w", err)
@@ -107,7 +108,7 @@ func (o *room) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
 		return t.repeat(r, tr, h, c, name, false, nil, nil)
 	}
 	// Most requests need no loop, and nothing made ready for one.
-	tr.AttemptTimeout, tr.StallTimeout = c.AttemptTimeout, c.StallTimeout
+	tr.Bound(c.limits)
 	tr.Next()
 	resp, err := t.onward.Send(r, tr)
 	if served(resp, tr) {
@@ -123,7 +124,7 @@ func (o *room) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
 // repeat sends r in a loop, which goes on after the first attempt if that has begun and
 // ended so. It stands apart because a loop takes much of a stack, and most requests, also
 // the very many that may wait in throttle, need none.
-func (t *Transport) repeat(r *http.Request, tr *trip.Trip, h *host, c *Config, name string, begun bool, resp *http.Response, err error) (*http.Response, error) {
+func (t *Transport) repeat(r *http.Request, tr *trip.Trip, h *host, c *settings, name string, begun bool, resp *http.Response, err error) (*http.Response, error) {
 	l := loop{t: t, tr: tr, h: h, c: c, name: name, ctx: r.Context(), r: r}
 	if begun {
 		return l.resume(resp, err)

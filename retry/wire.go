@@ -69,9 +69,8 @@ func (w *wire) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 // limits are the two timeouts for this attempt; 0 is none.
 func (w *wire) limits(r *http.Request, t *trip.Trip) (attempt, stall time.Duration) {
 	attempt, stall = w.attempt, w.stall
-	if t.AttemptTimeout != 0 { // there is a retry layer, which has looked for an Override
-		attempt = t.AttemptTimeout
-		stall = cmp.Or(t.StallTimeout, stall)
+	if a, s := t.Timeouts(); a != 0 { // there is a retry layer, which has looked for an Override
+		attempt, stall = a, s
 	} else if o := overrideOf(r.Context()); o != nil {
 		attempt = cmp.Or(o.AttemptTimeout, attempt)
 		stall = cmp.Or(o.StallTimeout, stall)
@@ -114,12 +113,12 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 		t.Depart()
 		return nil, r
 	}
-	var way *trail
+	var way *shown
 	if w.clocks.direct {
 		both := new(tracked)
-		f, way = &both.flight, &both.trail
+		f, way = &both.flight, &both.shown
 		way.lines = linesOf(t.Entry)
-		f.ctx.trail = way
+		f.ctx.shown = way
 	} else {
 		f = new(flight)
 	}
@@ -135,7 +134,7 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 		f.carry(body)
 	}
 	left := t.Depart() + w.ahead
-	if f.again = w.steady && t.Steady(); !f.again {
+	if f.ctx.again = w.steady && t.Steady(); !f.ctx.again {
 		left = w.clocks.now()
 	}
 	if way != nil { // net/http asks for a connection a moment later
@@ -147,7 +146,7 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 
 // land takes in what the base returned for the attempt.
 func (w *wire) land(f *flight, t *trip.Trip, r *http.Request, resp *http.Response, err error) (*http.Response, error) {
-	f.answered = err == nil
+	f.ctx.answered = err == nil
 	if limit, expired := f.stop(err == nil && resp.Body == http.NoBody); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()

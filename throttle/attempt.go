@@ -284,15 +284,12 @@ func (p *attempt) resolve(now instant, q *ask, home *record) {
 func (p *attempt) patience(ctx context.Context) wish {
 	full := maxWaitFrom(ctx, p.record.t.maxWait(p.record.host))
 	//lint:ignore SA1019 http.Client with a Timeout still sets it
-	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.record.t.limits.maxQueue}, onWait: p.record.t.config.OnWait}
+	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.record.t.limits.maxQueue}, onWait: p.record.t.config.OnWait, hook: p.tr.Caller}
 	switch {
 	case p.tr.Hedge:
 		w.Most, w.Spare = -1, true
 	case full > 0:
 		w.Most = max(0, full-p.tr.Waited())
-	}
-	if p.tr.Caller != nil {
-		w.hook = p.tr.Caller
 	}
 	return w
 }

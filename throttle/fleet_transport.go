@@ -134,7 +134,7 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	default:
 		c.more().cancelled++
 	}
-	p.permit.vacate(now)
+	p.permit.vacate(now, p.endpoint)
 	e.Return(now, &p.permit.Permit)
 	p.again(now)
 	return again, err

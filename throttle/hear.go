@@ -102,7 +102,7 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 		p.windowLearned(now, !p.tr.Throttled && status < 500)
 	}
 	p.heed(now, news)
-	p.permit.vacate(now)
+	p.permit.vacate(now, p.endpoint)
 	e.Answered(now, &p.permit.Permit, bare)
 	holds = !bare && (p.reads(status) || p.places())
 	p.again(now)

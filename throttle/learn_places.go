@@ -121,29 +121,28 @@ func (k *endpoint) open(now instant) bool {
 // start, and of its endpoint. It takes those in one step, without a draw on each.
 type placed struct {
 	queue.Permit
-	endpoint *endpoint // whose places are taken; nil: none, or given back
-	marks    [3]uint32 // of the places: the server's, the host's, the endpoint's
+	marks [3]uint32 // of the places: the server's, the host's, the endpoint's
+	holds bool      // the places are taken, and not given back
 	progress
 }
 
 // enter takes the places of a request of k.
 func (p *placed) enter(now instant, k *endpoint) {
 	l := k.learner
-	p.endpoint, p.marks[0] = k, uint32(l.Take(now, 1, true))
+	p.holds, p.marks[0] = true, uint32(l.Take(now, 1, true))
 	if !l.terms.pausesOnly {
 		p.marks[1] = uint32(l.host.Take(now, 1, true))
 		p.marks[2] = uint32(k.Take(now, 1, true))
 	}
 }
 
-// vacate gives the places back, once. Those who wait for them are to be planned
+// vacate gives the places of a request of k back, once. Those who wait for them are to be planned
 // anew (attempt.again).
-func (p *placed) vacate(now instant) {
-	k := p.endpoint
-	if k == nil {
+func (p *placed) vacate(now instant, k *endpoint) {
+	if !p.holds {
 		return
 	}
-	p.endpoint = nil
+	p.holds = false
 	l := k.learner
 	l.Return(now, 1, meter.Token(p.marks[0]), p.Granted, 0)
 	if l.terms.pausesOnly {

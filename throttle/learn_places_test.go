@@ -56,13 +56,13 @@ func (c *side) end(now instant, i int, end ending, status int, s *headers.Signal
 		s = &headers.Signal{}
 	}
 	p.learn(now, end, status, s)
-	p.permit.vacate(now)
+	p.permit.vacate(now, p.endpoint)
 	if end == unsent {
 		c.e.Return(now, &p.permit.Permit)
 	} else {
 		c.e.Answered(now, &p.permit.Permit, true)
 	}
-	p.permit.vacate(now) // once is enough
+	p.permit.vacate(now, p.endpoint) // once is enough
 }
 
 // TestPlacesAreAsDraws: whether requests take their places one by one or in one

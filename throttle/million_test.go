@@ -122,7 +122,7 @@ func TestMillionHosts(t *testing.T) {
 		})
 		looks := 0
 		_, kept := multitude()
-		tr.hosts.Table = table.New(kept, func(string) hosts.Host { return hosts.Host{} }, watched(&looks, func(h *hosts.Host, now time.Time) bool {
+		tr.hosts.Table = table.New(kept, func(string) hosts.Host { return hosts.Host{Table: tr.hosts} }, watched(&looks, func(h *hosts.Host, now time.Time) bool {
 			o := h.Occupant(hosts.Throttle)
 			return o == nil || o.Idle(now)
 		}))

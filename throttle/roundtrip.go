@@ -117,13 +117,13 @@ func (p *attempt) finish(end ending) {
 	if end == unsent {
 		p.shared().Cancel()
 		p.counts().more().refunded++
-		p.permit.vacate(now)
+		p.permit.vacate(now, p.endpoint)
 		e.Return(now, &p.permit.Permit)
 		p.again(now)
 		return
 	}
 	p.counts().retry(p.tr.After(), 1)
-	p.permit.vacate(now)
+	p.permit.vacate(now, p.endpoint)
 	e.Lost(now, &p.permit.Permit)
 	p.again(now)
 }
@@ -211,10 +211,10 @@ func Settle(resp *http.Response, actual Cost) error {
 // refusal it would meet.
 func (t *Transport) Outlook(r *http.Request) (time.Duration, error) {
 	tr := trip.From(r.Context())
-	if tr == nil || tr.Table != t.hosts {
+	if tr == nil || tr.Table() != t.hosts {
 		entry := t.hosts.Acquire(hostOf(r), time.Now())
 		defer entry.Release()
-		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
+		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Caller: r.Context()}}
 	}
 	return t.ahead(r, tr)
 }

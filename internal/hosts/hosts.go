@@ -38,12 +38,13 @@ type Occupant interface {
 
 // Host is the record of one host. It is safe for concurrent use.
 type Host struct {
+	Table *Table // where the record is
 	slots [slots]atomic.Pointer[Occupant]
 	plain bool // a URL whose host is spelled as the key means this host under any scheme
 
 	// Each call writes the count of holders in its host's Entry. This makes an Entry
 	// 128 bytes large, so that no two hosts share a cache line.
-	_ [48]byte
+	_ [40]byte
 }
 
 // Entry is a held record; see table.Entry.
@@ -60,11 +61,13 @@ type Table struct {
 
 // New returns a table of at most size records.
 func New(size int) *Table {
-	return &Table{Table: table.New(size, fresh, (*Host).idle), Epoch: time.Now()}
+	t := &Table{Epoch: time.Now()}
+	t.Table = table.New(size, t.fresh, (*Host).idle)
+	return t
 }
 
-func fresh(key string) Host {
-	return Host{plain: Canonical("http", key) == key && Canonical("https", key) == key}
+func (t *Table) fresh(key string) Host {
+	return Host{Table: t, plain: Canonical("http", key) == key && Canonical("https", key) == key}
 }
 
 // Of returns the record of the host that r goes to, held as by Acquire: the caller

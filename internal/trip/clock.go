@@ -20,12 +20,12 @@ func (t *Trip) Since() time.Duration {
 }
 
 func (t *Trip) read() {
-	now := time.Now()
-	t.clock, t.astray = now.Sub(t.Table.Epoch)+1, Monotonic(now) != Monotonic(t.Table.Epoch)
+	now, epoch := time.Now(), t.Table().Epoch
+	t.clock, t.astray = now.Sub(epoch)+1, Monotonic(now) != Monotonic(epoch)
 }
 
 // Reading is Since as a time.
-func (t *Trip) Reading() time.Time { return t.Table.Epoch.Add(t.Since()) }
+func (t *Trip) Reading() time.Time { return t.Table().Epoch.Add(t.Since()) }
 
 // Steady reports that the time that Since returned last is of the same clock as Table.Epoch:
 // not if only one of them is of a testing/synctest bubble.
@@ -51,7 +51,7 @@ func (t *Trip) OnWire() time.Time {
 	if !t.departed {
 		return time.Time{}
 	}
-	return t.Table.Epoch.Add(t.clock - 1)
+	return t.Table().Epoch.Add(t.clock - 1)
 }
 
 // Queued is called by Wire when an attempt that was handed to the base had to wait there

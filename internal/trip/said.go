@@ -53,7 +53,7 @@ func (t *Trip) Keep(resp *http.Response, s *Said) {
 	case s != nil:
 		s.of = resp
 		t.rarely().said = s
-	case t.rare != nil:
+	case t.rare != nil && t.rare.said != nil:
 		t.rare.said = nil
 	}
 }

@@ -44,9 +44,9 @@ const (
 // Request is what all attempts of one request share, also those of hedges.
 type Request struct {
 	Entry  *hosts.Entry    // the host's record; its Key is the canonical host, unless it is the overflow
-	Table  *hosts.Table    // where Entry is from; chains with different tables have different trips
-	Caller context.Context // the caller's, for hooks and for judging deadlines
-	sent   atomic.Bool     // an attempt of a hedge, or of others with our context, may have been sent; see split
+	Caller context.Context // the caller's, for hooks and for judging deadlines. It does not change: see Over
+	others atomic.Bool     // an attempt of a hedge, or of others with our context, may have been sent; see split
+	sent   bool            // another attempt may have been sent. The trip of a hedge does not use it
 	first  Layer           // the layer that made the trip
 }
 
@@ -59,46 +59,84 @@ type Request struct {
 // A Trip is also a context, which spares an allocation: see Over.
 type Trip struct {
 	*Request
-	context.Context               // see Over; nil: none yet
-	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
-	StallTimeout    time.Duration // retry: likewise
-	Order           uint64        // throttle: the place in the order of arrival (hosts.Table.Arrive). Retries keep it, and so do not queue behind later requests. Zero: it has not come to a queue yet
-	Grant           any           // throttle: what the newest attempt was granted. throttle.Settle finds it here, and it is an Ear. Before the first: what Box.Grant was given
-	rare            *rare         // nil: all of it is zero
-	clock           time.Duration // see Clock: one more than that; zero: it was not read
-	Number          int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
-	Hedge           bool          // retry: this is a hedge, which does not queue: it is sent if there is room now
-	Throttled       bool          // throttle: the answer just returned was throttled, and the next attempt of this trip will wait as long as it says. retry clears it before each attempt
-	Probe           bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
-	Patient         bool          // breaker: a Meter that was asked for its outlook said that the host is failing and that this request may wait for it. Its next attempt then costs no retry and no allowance
-	Doubtful        bool          // breaker: likewise, but the host may be well, and its next attempt costs what any retry does
-	Unprocessed     bool          // Wire: there is proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
-	Yields          bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that the throttle can give back what it holds meanwhile
-	Stage           Stage         // Wire: of the attempt that just failed; retry clears it before each attempt
-	departed        bool          // this attempt was handed to the base, at clock
-	sent            bool          // some attempt, not of a hedge, may have been sent
-	found           Layer         // the outermost layer that found it in a context; None: each was handed it
-	copied          bool          // r is used
-	astray          bool          // see Steady
-	cause           atomic.Uint32 // a Cause
-	at              uint32        // the Layer that offers the trip to those below (At), and split. It is atomic: whoever kept our context may use it late
-	r               http.Request  // memory for the first Copy
+	Order       uint64        // throttle: the place in the order of arrival (hosts.Table.Arrive). Retries keep it, and so do not queue behind later requests. Zero: it has not come to a queue yet
+	Grant       any           // throttle: what the newest attempt was granted. throttle.Settle finds it here, and it is an Ear. Before the first: what Box.Grant was given
+	rare        *rare         // nil: all of it is zero. Only what rarely returns may be changed, as it may else be that of many trips
+	clock       time.Duration // see Clock: one more than that; zero: it was not read
+	Number      int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
+	Hedge       bool          // retry: this is a hedge, which does not queue: it is sent if there is room now
+	Throttled   bool          // throttle: the answer just returned was throttled, and the next attempt of this trip will wait as long as it says. retry clears it before each attempt
+	Probe       bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
+	Raced       bool          // retry: the request of this attempt has a context of its own, by which one of two attempts is ended. retry clears it before each attempt
+	Patience    Patience      // breaker: what a Meter that was asked for its outlook said of a wait for the circuit
+	Unprocessed bool          // Wire: there is proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
+	Yields      bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that the throttle can give back what it holds meanwhile
+	Stage       Stage         // Wire: of the attempt that just failed; retry clears it before each attempt
+	departed    bool          // this attempt was handed to the base, at clock
+	found       Layer         // the outermost layer that found it in a context; None: each was handed it
+	copied      bool          // r is used
+	astray      bool          // see Steady
+	cause       atomic.Uint32 // a Cause
+	at          uint32        // the Layer that offers the trip to those below (At), and split. It is atomic: whoever kept our context may use it late
+	r           http.Request  // memory for the first Copy
 }
+
+// Patience says whether a request may wait for the circuit of a host that fails.
+type Patience uint8
+
+const (
+	Impatient Patience = iota // it was not said
+	Patient                   // it may, as the host is failing. Its next attempt costs no retry and no allowance
+	Doubtful                  // it may, but the host may be well, and its next attempt costs what any retry does
+)
 
 // rare has the fields that few requests need. Memory for them is taken only if one is set.
 type rare struct {
-	after  string        // see After
-	held   time.Time     // see Held
-	said   *Said         // see Hear
-	waited time.Duration // see Waited
+	attempt, stall time.Duration // see Bound
+	after          string        // see After
+	held           time.Time     // see Held
+	said           *Said         // see Hear
+	waited         time.Duration // see Waited
+	common         bool          // it is that of Timeouts, and the rest of it is zero
 }
 
-// rarely returns the rare part of t, and makes it if there is none.
+// rarely returns the rare part of t, and makes it if there is none of its own.
 func (t *Trip) rarely() *rare {
-	if t.rare == nil {
+	switch {
+	case t.rare == nil:
 		t.rare = new(rare)
+	case t.rare.common:
+		t.rare = &rare{attempt: t.rare.attempt, stall: t.rare.stall}
 	}
 	return t.rare
+}
+
+// Timeouts are how long Wire may let an attempt take, and a Read of its answer's body;
+// negative: for ever. They do not change, and are those of any number of trips, which thus
+// need no memory for them.
+type Timeouts struct{ rare rare }
+
+// NewTimeouts returns these two, which are not zero.
+func NewTimeouts(attempt, stall time.Duration) *Timeouts {
+	return &Timeouts{rare{attempt: attempt, stall: stall, common: true}}
+}
+
+// Bound says what Timeouts is to return. Retry calls it before an attempt.
+func (t *Trip) Bound(by *Timeouts) {
+	if t.rare == nil || t.rare.common {
+		t.rare = &by.rare
+	} else {
+		t.rare.attempt, t.rare.stall = by.rare.attempt, by.rare.stall
+	}
+}
+
+// Timeouts returns the timeouts of the request's attempts; zero: there is no retry layer, and
+// they are Wire's own.
+func (t *Trip) Timeouts() (attempt, stall time.Duration) {
+	if t.rare == nil {
+		return 0, 0
+	}
+	return t.rare.attempt, t.rare.stall
 }
 
 // After is the outcome, in words, of the attempt before this one; "": this is the
@@ -148,6 +186,9 @@ const split = 1 << 8
 // Host is the record of the request's host.
 func (t *Trip) Host() *hosts.Host { return &t.Entry.Value }
 
+// Table is where the record is from. Chains with different tables have different trips.
+func (t *Trip) Table() *hosts.Table { return t.Entry.Value.Table }
+
 // Cause is why we ended the current attempt. It is safe for concurrent use.
 func (t *Trip) Cause() Cause { return Cause(t.cause.Load()) }
 
@@ -160,6 +201,7 @@ func (t *Trip) Next() {
 	t.Number++
 	t.Unread()
 	t.Throttled = false
+	t.Raced = false
 	t.Unprocessed = false
 	t.Keep(nil, nil)
 	t.Stage = Answering
@@ -173,7 +215,7 @@ func (t *Trip) Next() {
 // ours. If that is Wire, it calls it afterwards, unless it knows that nothing was written.
 func (t *Trip) MarkSent() {
 	if t.Hedge { // it runs beside the first attempt
-		t.Request.sent.Store(true)
+		t.others.Store(true)
 	} else {
 		t.sent = true
 	}
@@ -194,7 +236,7 @@ func (t *Trip) returned(l Layer) {
 // Sent reports whether any attempt of the request may have reached the network. It is
 // called for the trip that Begin made, not for that of a hedge, when all attempts have
 // ended.
-func (t *Trip) Sent() bool { return t.sent || t.Request.sent.Load() }
+func (t *Trip) Sent() bool { return t.sent || t.others.Load() }
 
 // Yield is the error that a Meter returns instead of waiting if Trip.Yields is set.
 // Nothing was sent, and the request's body was left open. The throttle calls Wait, which
@@ -221,16 +263,7 @@ func (b *Box) Grant(g any) { b.trip.Grant = g }
 
 func newBox() *Box { return new(Box) }
 
-// Value implements context.Context.
-func (t *Trip) Value(k any) any {
-	if k == (key{}) {
-		return t
-	}
-	return t.Context.Value(k)
-}
-
-// carrier is a context with a trip, for a trip that is already used as a context over
-// another one.
+// carrier is a context with a trip, for an attempt that has a context of its own.
 type carrier struct {
 	context.Context
 	t *Trip
@@ -244,13 +277,14 @@ func (c *carrier) Value(k any) any {
 	return c.Context.Value(k)
 }
 
-// Over returns ctx with t in it. The first time that is t itself, with ctx as its parent.
+// Over returns the context ctx of the request, with t in it. That is t itself, because no layer
+// of ours gives a request another context than the caller's. The exception is retry, where two
+// attempts race (Raced): then Over returns another context.
 func (t *Trip) Over(ctx context.Context) context.Context {
-	if t.Context == nil {
-		t.Context = ctx
-		return t
+	if t.Raced {
+		return &carrier{ctx, t}
 	}
-	return &carrier{ctx, t}
+	return t
 }
 
 // Worn reports whether the request that came to layer l has t in its context already,
@@ -296,7 +330,7 @@ func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Tr
 
 func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer, fresh func() *Box) (t *Trip, made bool) {
 	ctx := r.Context()
-	if t := From(ctx); t != nil && t.Table == table {
+	if t := From(ctx); t != nil && t.Table() == table {
 		if at := t.layer(); at < l && t.goesTo(r) && atomic.CompareAndSwapUint32(&t.at, uint32(at), uint32(offer)) { // else another was faster
 			if !t.Worn(l) {
 				t.found = l
@@ -304,7 +338,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer, fresh func
 			return t, false
 		}
 		if t.first < l {
-			t.Request.sent.Store(true) // the other request may be sent, perhaps for this one
+			t.others.Store(true) // the other request may be sent, perhaps for this one
 			atomic.OrUint32(&t.at, split)
 		}
 	}
@@ -312,7 +346,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer, fresh func
 	b.trip.Request = &b.request
 	b.trip.at = uint32(offer)
 	q := &b.request
-	q.Table, q.Caller, q.first = table, ctx, l
+	q.Caller, q.first = ctx, l
 	q.Entry = table.Of(r)
 	return &b.trip, true
 }
@@ -341,11 +375,8 @@ func (t *Trip) End(err error) error {
 	return notsent.Wrap(err)
 }
 
-// Fork returns a new trip for a hedge of the same request. It has no End of its own.
+// Fork returns a new trip for a hedge of the same request, whose timeouts Bound is to say. It
+// has no End of its own.
 func (t *Trip) Fork() *Trip {
-	return &Trip{
-		Request: t.Request, Number: t.Number, Hedge: true,
-		AttemptTimeout: t.AttemptTimeout, StallTimeout: t.StallTimeout,
-		at: uint32(t.layer()),
-	}
+	return &Trip{Request: t.Request, Number: t.Number, Hedge: true, Raced: true, at: uint32(t.layer())}
 }

@@ -87,6 +87,10 @@ func TestForkSharesTheRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(r1.Context())
 	defer cancel()
 	t2 := t1.Fork()
+	t2.Bound(NewTimeouts(1, 2))
+	if a, s := t2.Timeouts(); a != 1 || s != 2 {
+		t.Errorf("timeouts %v and %v, want 1 and 2", a, s)
+	}
 	r2 := t2.Dress(r1.WithContext(ctx))
 	if From(r2.Context()) != t2 || t2.Request != t1.Request || !t2.Hedge || t2.Number != 1 || t2.Cause() != NoCause {
 		t.Errorf("fork %+v", t2)
@@ -97,6 +101,50 @@ func TestForkSharesTheRequest(t *testing.T) {
 	t2.MarkSent()
 	if !t1.Sent() {
 		t.Error("a hedge that was sent is forgotten")
+	}
+}
+
+// A trip is the context of all attempts that have no context of their own, and is in that of
+// those that race.
+func TestEachAttemptHasTheTripInItsContext(t *testing.T) {
+	r, trip, _ := Begin(request(t), Retry, hosts.New(10))
+	for range 2 {
+		trip.Next()
+		if ctx := trip.Over(r.Context()); ctx != context.Context(trip) {
+			t.Errorf("the context is %v, want the trip", ctx)
+		}
+	}
+	trip.Raced = true
+	ctx, cancel := context.WithCancel(r.Context())
+	own := trip.Over(ctx)
+	if cancel(); own.Err() == nil || From(own) != trip || trip.Err() != nil {
+		t.Errorf("an attempt that was ended alone: %v, %p, %v", own.Err(), From(own), trip.Err())
+	}
+	if trip.Next(); trip.Over(r.Context()) != context.Context(trip) {
+		t.Error("the next attempt has a context of its own")
+	}
+}
+
+// Timeouts are those of many trips: what one of them notes is its own.
+func TestTimeoutsDoNotChange(t *testing.T) {
+	both := NewTimeouts(time.Second, time.Minute)
+	for i := range 3 {
+		_, trip, _ := Begin(request(t), Retry, hosts.New(10))
+		if i == 1 {
+			trip.Wait(time.Hour) // before they are known
+		}
+		trip.Bound(both)
+		trip.Follow("broken")
+		trip.Keep(nil, nil)
+		trip.Wait(time.Second)
+		trip.Bound(both)
+		if a, s := trip.Timeouts(); a != time.Second || s != time.Minute || trip.After() != "broken" || trip.Waited() < time.Second {
+			t.Errorf("trip %d: timeouts %v, %v, after %q, waited %v", i, a, s, trip.After(), trip.Waited())
+		}
+		_, other, _ := Begin(request(t), Retry, hosts.New(10))
+		if other.Bound(both); other.After() != "" || other.Waited() != 0 {
+			t.Errorf("another trip knows what trip %d noted", i)
+		}
 	}
 }
 
