@@ -67,6 +67,35 @@ func TestAHealthyCallCostsTheTrip(t *testing.T) {
 	}
 }
 
+// A base that waits for the end of each request costs, from the second call on, what package
+// context takes for that, and no more.
+func TestAnEndToWaitForCostsWhatContextTakes(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	least := testing.AllocsPerRun(100, func() {
+		c, stop := context.WithCancelCause(ctx)
+		c.Done()
+		stop(nil)
+	})
+	answer := stub()
+	rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+		r.Context().Done()
+		return answer(r)
+	}), retry.Config{})
+	r := request(t, "GET", "http://a.example/", "").WithContext(ctx)
+	got := 1e9
+	for range 100 { // the pool of clocks forgets, every fourth time under -race
+		got = min(got, testing.AllocsPerRun(5, func() {
+			if _, err := rt.RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+		}))
+	}
+	if got > 2+least {
+		t.Errorf("%v allocations, want at most 2 and the %v of package context", got, least)
+	}
+}
+
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, bb := range []struct {
 		name, method string

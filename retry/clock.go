@@ -126,6 +126,7 @@ func (c *clock) unset() {
 type clocks struct {
 	epoch    time.Time
 	direct   bool         // the base is an http.Transport; see attemptContext
+	looks    atomic.Bool  // the base looks for what is in shown, as it did before
 	traceKey any          // see traceKey
 	asks     uint32       // see asksOfOne
 	idle     sync.Pool    // of *clock

@@ -34,7 +34,7 @@ type attemptContext struct {
 }
 
 // shown is what an attempt has for those who look at its context: a trace, and an end to wait
-// for. If the base is known to look, its memory is that of the flight (tracked).
+// for. If the base is known to look, its memory is part of that of the flight (tracked).
 type shown struct {
 	trail
 	whole  context.Context // what context makes of it; nil: nobody has needed it
@@ -49,6 +49,7 @@ type shown struct {
 func (c *attemptContext) shows() *shown {
 	if c.shown == nil {
 		c.shown = new(shown)
+		c.clocks.looks.Store(true)
 	}
 	return c.shown
 }

@@ -29,6 +29,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	w := &wire{base: base, link: trip.Under(base, trip.Wire), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	_, w.clocks.direct = base.(*http.Transport)
+	w.clocks.looks.Store(w.clocks.direct)
 	w.attempt, w.stall = c.timeouts()
 	w.ahead, w.steady = w.link.Hosts.Epoch.Sub(w.clocks.epoch), trip.Monotonic(w.clocks.epoch)
 	return w
@@ -113,12 +114,10 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 		t.Depart()
 		return nil, r
 	}
-	var way *shown
-	if w.clocks.direct {
+	if w.clocks.looks.Load() {
 		both := new(tracked)
-		f, way = &both.flight, &both.shown
-		way.lines = linesOf(t.Entry)
-		f.ctx.shown = way
+		f = &both.flight
+		f.ctx.shown = &both.shown
 	} else {
 		f = new(flight)
 	}
@@ -137,8 +136,9 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 	if f.ctx.again = w.steady && t.Steady(); !f.ctx.again {
 		left = w.clocks.now()
 	}
-	if way != nil { // net/http asks for a connection a moment later
-		way.since, way.free = left, left
+	if w.clocks.direct { // net/http asks for a connection a moment later
+		way := f.ctx.shown
+		way.lines, way.since, way.free = linesOf(t.Entry), left, left
 	}
 	f.start(left, attempt)
 	return f, f.r
