@@ -96,17 +96,17 @@ func newEndpoint(l *learner, key kind.Key) *endpoint {
 // kindOf returns the endpoint of r, which the pattern route matches; "": none does.
 func (l *learner) kindOf(r *http.Request, route string, now instant) *endpoint {
 	if route == "" && len(l.endpoints) > 0 {
-		if k := l.endpoints[0]; k.ends && k.key.Holds(r) {
+		if k := l.endpoints[0]; k.ends && !k.divided() && k.key.Holds(r) {
 			return k
 		}
 	}
-	return l.endpointOf(kind.Of(r, route), now)
+	return l.endpointOf(kind.Of(r, route), now).within(r, now)
 }
 
 // endpointOf returns the endpoint of that name.
 func (l *learner) endpointOf(key kind.Key, now instant) *endpoint {
 	for i, k := range l.endpoints {
-		if k.key == key {
+		if k.key == key && !k.isPart() {
 			if i > 0 { // what is asked for often is found soon
 				l.endpoints[i-1], l.endpoints[i] = k, l.endpoints[i-1]
 			}

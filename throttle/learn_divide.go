@@ -179,6 +179,9 @@ type endpointPaths struct {
 	blamed  *solo             // the URL that was refused last with one; nil: none was
 
 	answers attribution.Answers // since a request was refused
+	parts   *attribution.Parts  // likewise; nil: this is a part itself, or none was refused
+	whole   *endpoint           // of which this is a part; nil: of none
+	part    uint64              // which one
 
 	shared *sharedWindow // nil: how many at a time is this process's alone
 }

@@ -172,6 +172,12 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 
 // teach tells k how the attempt ended; s is as learn's.
 func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *headers.Signal) lesson {
+	if refused := s != nil && s.Throttled && !answer.Futile(s); end == replied && (refused || k.learner.blame != nil) {
+		if k.countPart(now, p.r, refused); refused {
+			k = k.kind().within(p.r, now)
+			p.endpoint = k
+		}
+	}
 	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
 		k.overload.Heard(now, p.permit.Granted, attribution.Reply{})
 		k.object(now, p.r).served(p.permit.Granted)

@@ -214,6 +214,7 @@ func (p *attempt) drewOn() *endpoint {
 	if own := p.own(); own != nil && queue.Of(p.permit.Needs, &own.learner.account) != nil {
 		p.endpoint, p.few.own = own, nil
 	}
+	p.followPart()
 	return p.endpoint
 }
 

@@ -71,8 +71,8 @@ func (x *keeping) atOnce(s *concurrency.Limit, routes []string) {
 // kind keeps what is known of k, and of its group if k is the first of that.
 func (x *keeping) kind(k *endpoint) {
 	name, whole := k.key.Whole()
-	if !whole {
-		return // it may be a secret, and is not shown whole
+	if !whole || k.isPart() {
+		return // it may be a secret, and is not shown whole; or no name tells it from its kind
 	}
 	routes := []string{name}
 	x.pause(&k.pauser, routes)
@@ -110,7 +110,7 @@ func (q *quota) keep(now instant) (KnownLimit, bool) {
 // namesOf are the names of those of the kinds that may be shown whole.
 func namesOf(kinds []*endpoint) (names []string) {
 	for _, k := range kinds {
-		if name, whole := k.key.Whole(); whole {
+		if name, whole := k.key.Whole(); whole && !k.isPart() {
 			names = append(names, name)
 		}
 	}

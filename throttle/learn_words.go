@@ -58,7 +58,7 @@ func (c cause) in(now instant, zero time.Time) string {
 	case causeFlight:
 		n, own := c.atOnce()
 		if own {
-			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.endpoint.key)
+			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.endpoint.name())
 		}
 		return fmt.Sprintf("at most %d at a time until it has answered more", n)
 	}
@@ -102,6 +102,14 @@ func (c cause) pauser() *pauser {
 	return &c.endpoint.pauser
 }
 
+// name is what k is called in words.
+func (k *endpoint) name() string {
+	if k.isPart() {
+		return "a part of " + k.key.String()
+	}
+	return k.key.String()
+}
+
 // only is kinds in words.
 func (c cause) only() string {
 	const most = 3 // that are named
@@ -111,7 +119,7 @@ func (c cause) only() string {
 			names = append(names, "others")
 			break
 		}
-		names = append(names, k.key.String())
+		names = append(names, k.name())
 	}
 	if names == nil {
 		return ""

@@ -92,6 +92,7 @@ func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
 		q.match() // their numbers are others now
 	}
 	q.followSplit()
+	q.followPart()
 	q.solo.lift(q.now)
 	if q.learn != nil {
 		first := q.object == nil && q.solo == nil

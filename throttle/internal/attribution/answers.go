@@ -52,6 +52,16 @@ const (
 // All is found beyond doubt only. A limit that all share is taken for another by chance less
 // than once in a hundred servers, as which kind is refused is chance then.
 func SplitOf(all []Answers) Split {
+	split, odds := likeliest(all)
+	if odds <= beyondDoubt {
+		return All
+	}
+	return split
+}
+
+// likeliest is which other Split than All makes the answers that were counted the likeliest, and
+// the logarithm of its odds against All.
+func likeliest(all []Answers) (Split, float64) {
 	var few, joint [2]answered // of those that were refused, and of all
 	own, n := 0., 0
 	for _, a := range all {
@@ -70,14 +80,11 @@ func SplitOf(all []Answers) Split {
 	one := joint[0].log() + joint[1].log()
 	switch {
 	case n == 0 || len(all) == 1:
+		return All, 0
 	case n < len(all): // who is not bound is never refused; there are many ways to choose the few
-		if few[0].log()+few[1].log()-one-math.Log(float64(len(all)))-logChoose(len(all), n) > beyondDoubt {
-			return Few
-		}
-	case own-one > beyondDoubt:
-		return Each
+		return Few, few[0].log() + few[1].log() - one - math.Log(float64(len(all))) - logChoose(len(all), n)
 	}
-	return All
+	return Each, own - one
 }
 
 func (t tally[N]) n() int { return int(t.good) + int(t.bad) }

@@ -21,14 +21,16 @@
 // wait binds that one of several was told. Strangers are credentials that are used once;
 // [Strangers] finds out whether they share one limit. A [Sharing] finds out whether paths
 // share a limit that the server states. A [Where] is one of these paths; a [Depth] says how
-// finely paths are told apart. A [Belief] says whether what a server states of a limit, its
+// finely paths are told apart. [Parts] find out the same of limits that nobody states; a [Way]
+// says what tells one [Part] from another. A [Belief] says whether what a server states of a limit, its
 // [Word], is obeyed.
 //
 // # Promises
 //
 // The zero value of each type has heard nothing. It makes the guess that holds back
 // the fewest requests, or that is right for most servers. A verdict is given once, with the
-// answer that makes it sure. It is forgotten after [Remembered], because servers change.
+// answer that makes it sure. It is forgotten after [Remembered], because servers change, or as
+// soon as later answers speak for another one.
 // The memory of each type is bounded, whatever a server says.
 //
 // # Invariants

@@ -1,0 +1,183 @@
+package throttle
+
+import (
+	"net/http"
+
+	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/kind"
+	"github.com/weirhttp/weir/throttle/internal/queue"
+)
+
+// Some APIs limit not a kind of request but parts of it, each on its own: the objects below one
+// segment of a path, a single URL, or the forms of paths below it. Where answers show that
+// (attribution.Parts), such a part is an endpoint like any other, of the same name as its kind.
+
+// mostParts bounds the parts that are endpoints. Half of all are left to kinds. Requests to
+// further parts are as if these had no limits of their own.
+const mostParts = maxEndpoints / 2
+
+// isPart reports whether k is a part of a kind.
+func (k *endpoint) isPart() bool { return k.paths != nil && k.paths.whole != nil }
+
+// kind is the kind of request that k is, or is a part of.
+func (k *endpoint) kind() *endpoint {
+	if k.isPart() {
+		return k.paths.whole
+	}
+	return k
+}
+
+// divided reports whether parts of k have limits of their own.
+func (k *endpoint) divided() bool {
+	if k.paths == nil || k.paths.parts == nil {
+		return false
+	}
+	_, split := k.paths.parts.Found()
+	return split != attribution.All
+}
+
+// partOf is to which part of k, which is no part itself, r belongs.
+func (k *endpoint) partOf(r *http.Request) attribution.Part {
+	own := 0 // of a budget's pattern nobody knows how far it goes
+	if k.key.Method != "" {
+		own = len("/") + len(k.key.Rest)
+	}
+	return attribution.PartOf(k.learner.terms.seed, kind.Method(r), r.URL.Path, own)
+}
+
+// within is the endpoint of r, a request of k's: that of its part, if this has limits of its own.
+// It may be made.
+func (k *endpoint) within(r *http.Request, now instant) *endpoint {
+	x, part := k.known(r)
+	if x != k || part != 0 {
+		k.last = now // it is not idle if its parts are not
+	}
+	if part == 0 {
+		return x
+	}
+	l := k.learner
+	if l.partsFull() && !l.dropEndpoint(now) {
+		return k
+	}
+	return k.newPart(part)
+}
+
+// known is within of what is known already. part is the one of which an endpoint is to be made;
+// zero: none.
+func (k *endpoint) known(r *http.Request) (x *endpoint, part uint64) {
+	if r == nil || !k.divided() {
+		return k, 0
+	}
+	p := k.partOf(r)
+	way, _ := k.paths.parts.Found()
+	for _, x := range k.learner.endpoints {
+		if x.isPart() && x.paths.whole == k && x.paths.part == p[way] {
+			return x, 0
+		}
+	}
+	if !k.paths.parts.Own(p) {
+		return k, 0
+	}
+	return k, p[way]
+}
+
+// partsFull reports whether there is no room for one more part.
+func (l *learner) partsFull() bool {
+	n := 0
+	for _, x := range l.endpoints {
+		if x.isPart() {
+			n++
+		}
+	}
+	return n >= mostParts || len(l.endpoints) >= maxEndpoints
+}
+
+// newPart makes an endpoint for a part of k. There is room for it.
+func (k *endpoint) newPart(part uint64) *endpoint {
+	l := k.learner
+	x := newEndpoint(l, k.key)
+	x.ends = false // the quick way to k does not lead to x
+	made(&x.paths).whole, x.paths.part = k, part
+	x.enterGroup(k.groupOfParts())
+	l.endpoints = append(l.endpoints, x)
+	made(&l.blame).parted = true
+	return x
+}
+
+// groupOfParts is the group for a part of k.
+func (k *endpoint) groupOfParts() *group {
+	if _, split := k.paths.parts.Found(); split == attribution.Few {
+		for _, x := range k.learner.endpoints {
+			if x.kind() == k && x.isPart() && x.group != nil {
+				return x.group
+			}
+		}
+	}
+	return k.learner.newGroup()
+}
+
+// countPart counts an answer to a request r of k's, which may be a part. When it shows that limits
+// bind other parts than before, nothing is known of these.
+func (k *endpoint) countPart(now instant, r *http.Request, refused bool) {
+	k = k.kind()
+	l := k.learner
+	if r == nil || k == l.other || l.terms.pausesOnly || l.terms.Fleet || len(k.quotas) > 0 {
+		return // processes of a fleet know kinds by name, and who shares stated limits is found out otherwise
+	}
+	p := made(&k.paths)
+	if !made(&p.parts).Count(k.partOf(r), refused) {
+		return
+	}
+	l.changes = true
+	k.regroup()
+	if k.divided() {
+		l.restart(k)
+		if c := k.found().cooldown; c != nil && c.Sure() <= now { // the server did not ask for it
+			c.Lift()
+		}
+	}
+}
+
+// regroup gives the parts of k one group or one for each.
+func (k *endpoint) regroup() {
+	var parts []*endpoint
+	for _, x := range k.learner.endpoints {
+		if x.isPart() && x.kind() == k {
+			parts = append(parts, x)
+			x.enterGroup(nil)
+		}
+	}
+	for _, x := range parts {
+		x.enterGroup(k.groupOfParts())
+		x.group.evidence.Under(x.slow.UnderWay())
+	}
+}
+
+// followPart gives q what is known of its part, if this has limits of its own now. It makes room
+// for none, as it may be called while all endpoints are looked through.
+func (q *ask) followPart() {
+	if q.learn == nil {
+		return
+	}
+	k, part := q.learn.kind().known(q.r)
+	if part != 0 && !k.learner.partsFull() {
+		k = k.newPart(part)
+	}
+	q.learn = k
+}
+
+// followPart makes p's endpoint the one on which p drew: while it waited, parts may have been told
+// apart, or may be no longer.
+func (p *attempt) followPart() {
+	all := p.endpoint.kind()
+	if all.paths == nil || all.paths.parts == nil {
+		return
+	}
+	x, _ := all.known(p.r)
+	for _, k := range [...]*endpoint{x, all} {
+		if queue.Of(p.permit.Needs, &k.account) != nil {
+			p.endpoint = k
+			return
+		}
+	}
+}
