@@ -83,7 +83,7 @@ func TestFleetWithoutStoreGoesOn(t *testing.T) {
 			b := newBudgeted(seed, "log", "silent")
 			b.outage = outage * b.per
 			var before int
-			time.AfterFunc((windows-4)*b.per, func() {
+			time.AfterFunc(max(1, (windows-4)*b.per), func() {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				before = b.served
