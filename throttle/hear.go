@@ -93,16 +93,17 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 		c.more().throttled++
 	}
 	histogram.Add(&c.latency, time.Duration(now-p.permit.Granted))
-	shared := p.endpoint != nil && p.endpoint.window() != nil
+	k := p.endpoint // the one whose places p has: learn may find that the request belongs to a part
+	shared := k != nil && k.window() != nil
 	if shared {
-		p.endpoint.takeWindow(now)
+		k.takeWindow(now)
 	}
 	news := p.learn(now, replied, status, p.unexplained(s))
 	if shared {
 		p.windowLearned(now, !p.tr.Throttled && status < 500)
 	}
 	p.heed(now, news)
-	p.permit.vacate(now, p.endpoint)
+	p.permit.vacate(now, k)
 	e.Answered(now, &p.permit.Permit, bare)
 	holds = !bare && (p.reads(status) || p.places())
 	p.again(now)
