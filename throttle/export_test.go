@@ -40,6 +40,15 @@ func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
 	return len(m.by), limits, kinds
 }
 
+// UnderWay is how many requests are under way by what each kind of request, or part of one, of the
+// first credential of a host counts.
+func UnderWay(tr *Transport, host string) (n []int) {
+	for _, k := range homeOf(tr, host).learned.by[0].endpoints {
+		n = append(n, k.slow.UnderWay())
+	}
+	return n
+}
+
 // ObjectsKept is how many URLs of the first credential of a host are kept that were refused.
 func ObjectsKept(tr *Transport, host string) int {
 	return len(homeOf(tr, host).learned.by[0].blame.objects.by)

@@ -55,7 +55,8 @@ func TestARefusalOfAPartHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// However many parts have limits of their own, no more kinds of request are kept than otherwise.
+// However many parts have limits of their own, no more kinds of request are kept than otherwise, and
+// each gets back the places that it lent, also if the answer shows that the request is of a part.
 func TestPartsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTransport(t, oneEach(time.Minute), throttle.Config{})
@@ -75,6 +76,11 @@ func TestPartsAreBounded(t *testing.T) {
 		}
 		if _, _, kinds := throttle.LearnedKept(tr, "h"); kinds > throttle.MostKinds || kinds < 10 {
 			t.Errorf("%d kinds are kept, want some, and at most %d", kinds, throttle.MostKinds)
+		}
+		for _, n := range throttle.UnderWay(tr, "h") {
+			if n != 0 {
+				t.Errorf("a kind counts %d requests under way, want none: all were answered", n)
+			}
 		}
 	})
 }
