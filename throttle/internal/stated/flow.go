@@ -33,9 +33,10 @@ func (q *Limit) flows() bool {
 }
 
 // weighted reports that q is a sliding counter. The processes of a fleet do not find that out, as
-// each of them would have to know what all others spend.
+// each of them would have to know what all others spend. Nor does anybody if only refusals state q:
+// these do not say what comes back between them.
 func (q *Limit) weighted() bool {
-	return q.judge.Kind() == refill.Counter && !q.trickles && q.shared.tally == nil
+	return q.judge.Kind() == refill.Counter && !q.quiet.is && !q.trickles && q.shared.tally == nil
 }
 
 // gain is how many units of a limit that flows have come back since basis.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // After a reset of a limit that only refusals state, as many units are sent as were served after
@@ -52,6 +53,24 @@ func TestWhatOnlyRefusalsStateIsFilledStepByStep(t *testing.T) {
 		}
 		if got := fill(test.until); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v were sent in a round trip each, want %v", test.what, got, test.want)
+		}
+	}
+}
+
+// If only refusals state a limit and its window, all but what was sent within the last window may be
+// sent, whatever kind of limit those refusals look like.
+func TestWhatOnlyRefusalsStateIsCountedByWhatWasSent(t *testing.T) {
+	for kind := refill.Window; kind <= refill.Counter; kind++ {
+		q := heardQuota(0, 10, 0, 10*sec, func(q *Limit) { q.judge.Lean(kind) })
+		now := hourIn
+		for range 4 {
+			q.Unmentioned(now, false, true, 1)
+			q.trail.add(now, 1)
+			now = now.Add(sec)
+		}
+		now = now.Add(7 * sec) // two of the four are older than a window
+		if got := q.level(now); got != 8 {
+			t.Errorf("it looks like kind %d: %v may be sent, want 8", kind, got)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (q *Limit) trailed(now meter.Instant, cost float64) time.Duration {
 // come back between them, so the smallest number is too small, and the newest may lack units
 // that were answered before it was heard.
 func (q *Limit) unspent(now meter.Instant) (left float64, ok bool) {
-	if t := q.trail; t != nil && now >= t.shared && !t.young(now) && (q.judge.Kind() == refill.Log || q.quiet.is && !q.weighted()) {
+	if t := q.trail; t != nil && now >= t.shared && !t.young(now) && (q.judge.Kind() == refill.Log || q.quiet.is) {
 		return q.size.Value - t.count(now.Add(-q.window)) - q.flying(), true
 	}
 	return 0, false
