@@ -122,6 +122,9 @@ func (l *learner) endpointOf(key kind.Key, now instant) *endpoint {
 	k := newEndpoint(l, key)
 	l.endpoints = append(l.endpoints, k)
 	l.blame.met(l, now)
+	for _, q := range l.quotas {
+		l.partNamed(now, q)
+	}
 	if l.terms.before != nil {
 		l.recall(k, now)
 	}

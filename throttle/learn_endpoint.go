@@ -53,9 +53,10 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 		}
 		units, _, _ := q.costs(g.cost)
 		q.Unmentioned(now, g.asked(q), !refused, units)
-		if q.Counted() && l.mute(q) {
+		if q.Counted() && l.mute() {
 			q.count(false, &l.scope.Group)
 			l.changes = true
+			l.partNamed(now, q)
 		}
 	}
 	if silent { // of the others the answer told
@@ -91,7 +92,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		q.Price(now, limit, refused)
 		units, counted, _ = q.costs(g.cost)
 	}
-	counted = counted && !l.mute(q)
+	counted = counted && !l.mute()
 	if counted && (!q.Counted() || guessed && q.dearer()) || q.account == nil {
 		l.changes = l.changes || q.Counted()
 		q.count(counted, &l.scope.Group)
@@ -109,7 +110,9 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 			l.release(q)
 			news = false
 		} else if !again {
-			l.bind(q, k, units)
+			if l.bind(q, k, units) {
+				l.partNamed(now, q)
+			}
 		}
 		q.Hear(now, &a)
 	}
@@ -260,18 +263,19 @@ func (l *learner) forget(now instant, k *endpoint) {
 
 // bind makes q bind requests to endpoint k from now on. Those under way
 // did not draw on it and may be missing from what remains; units is what one of
-// them costs.
-func (l *learner) bind(q *quota, k *endpoint, units float64) {
+// them costs. It reports whether q binds all of them, and did not before.
+func (l *learner) bind(q *quota, k *endpoint, units float64) (news bool) {
 	if slices.Contains(q.endpoints, k) || q.costless(k) {
-		return
+		return false
 	}
 	q.endpoints = append(q.endpoints, k)
 	k.quotas = append(k.quotas, q)
 	if q.Sharing.Depth() > attribution.ByKind {
-		return // when it is spent, others are told
+		return false // when it is spent, others are told
 	}
 	q.Passed(max(0, k.slow.UnderWay()-1), units)
 	l.binds = true
+	return true
 }
 
 func (q *quota) unbind(k *endpoint) {

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"slices"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -75,15 +76,33 @@ func (q *quota) compare(now instant, limit *headers.Limit, refused bool) {
 // until one of its good answers does.
 const muteAfter = 8
 
-// mute reports whether only refusals state q. They say when something is left again, and
+// mute reports whether only refusals state limits. They say when something is left again, and
 // that is waited for. But no answer says how much. To count what is sent would be right only
 // if one server counted all of it: where several count, each for itself, they take several
-// times as much. Nor is it known when the window of what is sent now began. So q is not
-// counted, and what is found of limits that nobody states takes its place. A limit that has
-// a name is counted nevertheless: it may be that of one kind of request, and what is found
-// would hold up the others.
-func (l *learner) mute(q *quota) bool {
-	return !l.states && l.good >= muteAfter && q.ID.Name == ""
+// times as much. Nor is it known when the window of what is sent now began. So such limits are
+// not counted, and what is found of limits that nobody states takes their place.
+func (l *learner) mute() bool { return !l.states && l.good >= muteAfter }
+
+// partNamed lets the kinds of request that are known to be bound by q, which has a name and is
+// mute, share what is found. Others may not be bound by a limit that has a name. How each kind is
+// answered may show something else later.
+func (l *learner) partNamed(now instant, q *quota) {
+	if q.ID.Name == "" || len(q.endpoints) == 0 || !l.mute() {
+		return
+	}
+	g := q.endpoints[0].group
+	together := !slices.ContainsFunc(q.endpoints, func(k *endpoint) bool { return k.group != g })
+	switch all := len(q.endpoints) == len(l.endpoints); {
+	case together && (g != nil || all):
+	case !all:
+		l.part(now, q.endpoints)
+	default:
+		for _, k := range q.endpoints {
+			if k.group != nil {
+				l.join(k.group)
+			}
+		}
+	}
 }
 
 // costs is what a request whose cost is c draws of q, and whether that is counted at all:

@@ -185,7 +185,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldow
 			continue
 		}
 		q := l.known(limit, k, nil)
-		explained = explained || q == nil || !q.Vain() && !q.other && !l.mute(q)
+		explained = explained || q == nil || !q.Vain() && !q.other && !l.mute()
 		reset := min(limit.Reset.Value, stated.MostWindow)
 		supported := q != nil && q.ResetAgreed(now)
 		if s.RetryAfter.Known {

@@ -88,11 +88,12 @@ func loaded(t *testing.T, short bool, check func(t *testing.T, most float64, ser
 
 // TestALimitThatOnlyRefusalsStateIsKept: once a refusal has said how many requests a window
 // allows, so many are sent in each, and few are refused, though no other answer says how many
-// are left.
+// are left. If it is one server of several that said so, more are served. So while requests wait,
+// one is sent early from time to time, which is refused here.
 func TestALimitThatOnlyRefusalsStateIsKept(t *testing.T) {
 	loaded(t, false, func(t *testing.T, most float64, served, refused int) {
-		if float64(served) < .85*most || refused > 10+served/10 {
-			t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a tenth and ten", served, most, refused)
+		if float64(served) < .85*most || refused > 10+served/5 {
+			t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a fifth and ten", served, most, refused)
 		}
 	})
 }
