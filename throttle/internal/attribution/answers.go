@@ -25,6 +25,18 @@ func (a *Answers) Count(after, refused bool) {
 	}
 }
 
+// add adds what others were answered.
+func (a *Answers) add(o Answers) {
+	for i := range a.own {
+		a.own[i].add(o.own[i])
+		a.joint[i].add(o.joint[i])
+	}
+	if a.joint[0].n()+a.joint[1].n() > recalled {
+		halve(a.own[:])
+		halve(a.joint[:])
+	}
+}
+
 func class(refused bool) int {
 	if refused {
 		return 1

@@ -91,6 +91,84 @@ func TestPathsThatAreCalledOnceAreNoParts(t *testing.T) {
 	}
 }
 
+// If by chance a limit of all is taken for one of parts, where each path is called once, that is found
+// out.
+func TestAWrongSplitIsTakenBack(t *testing.T) {
+	seed, answers, wrong := maphash.MakeSeed(), 0, 0
+	for i := range uint64(200) {
+		s, dice, spent := attribution.Parts{}, rand.New(rand.NewPCG(i, 77)), false
+		for j := range 3000 {
+			if dice.Float64() < .1 {
+				spent = dice.IntN(2) == 0
+			}
+			s.Count(attribution.PartOf(seed, "GET", fmt.Sprint("/items/", j), len("/items")), spent && dice.IntN(4) > 0)
+			if _, split := s.Found(); split != attribution.All {
+				wrong++
+			}
+			answers++
+		}
+	}
+	if wrong > answers/200 { // .002 was seen; .05 if what is refused is taken for known to be bound
+		t.Errorf("a limit of all was taken for one of parts during %d of %d answers", wrong, answers)
+	}
+}
+
+// A limit of one path is found among any number of paths that are called once, also if these were
+// there before, and also if it is seldom spent.
+func TestAPartIsFoundThatComesLate(t *testing.T) {
+	for _, often := range []float64{.1, .01} { // how likely a limit that has units is spent by the next answer
+		seed, found := maphash.MakeSeed(), 0
+		for i := range uint64(20) {
+			s, dice, spent := attribution.Parts{}, rand.New(rand.NewPCG(i, 78)), false
+			count := func(path string, refused bool) {
+				s.Count(attribution.PartOf(seed, "GET", path, len("/items")), refused)
+			}
+			count("/items/first", true)
+			for j := range 200 {
+				count(fmt.Sprint("/items/before", j), false)
+			}
+			for j := range 20000 {
+				if dice.IntN(3) > 0 {
+					count(fmt.Sprint("/items/", j), false)
+					continue
+				}
+				if spent = dice.Float64() < often || spent && dice.Float64() < .8; spent {
+					count("/items/hot", true)
+				} else {
+					count("/items/hot", false)
+				}
+			}
+			hot := attribution.PartOf(seed, "GET", "/items/hot", len("/items"))
+			if _, split := s.Found(); split != attribution.All && s.Own(hot) {
+				found++
+			}
+		}
+		if found < 18 {
+			t.Errorf("spent by one answer in %v, a limit of one path was found %d times in 20, want 18", 1/often, found)
+		}
+	}
+}
+
+// Answers are counted only near refusals, and of so many parts only.
+func TestPartsCostLittle(t *testing.T) {
+	seed := maphash.MakeSeed()
+	var s attribution.Parts
+	for i := range 10000 {
+		s.Count(attribution.PartOf(seed, "GET", fmt.Sprint("/items/", i/2), len("/items")), i%100 == 0)
+	}
+	if n := attribution.PartsSize(&s); n > 7<<10 {
+		t.Errorf("parts take %d bytes, want at most 7 KB", n)
+	}
+	n := 0
+	for !s.Quiet() {
+		s.Count(attribution.PartOf(seed, "GET", "/items/1", len("/items")), false)
+		n++
+	}
+	if n > 300 {
+		t.Errorf("answers are counted until %d were served in a row, want at most 300", n)
+	}
+}
+
 // What tells parts apart is the segment after the kind's own, the path without ids, and the path.
 func TestPartOf(t *testing.T) {
 	seed := maphash.MakeSeed()
