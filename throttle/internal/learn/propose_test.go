@@ -54,3 +54,18 @@ func TestLimitsOfOddPeriodsAndRatesAreLearnt(t *testing.T) {
 		}
 	}
 }
+
+// However often a limiter is tuned towards a shorter period, or a higher rate, it has a period.
+func TestATunedLimiterKeepsAPeriod(t *testing.T) {
+	for f := bucket; f <= counter; f++ {
+		c := candidate{shape: shape{family: f, per: 1e8, phase: 3e7}}
+		for i := range 1000 {
+			if c = c.near(7./8, 1./32, zero); c.family == bucket {
+				c = c.near(8./7*8/7, 1./32, zero)
+			}
+			if c.per < 1 || c.phase < 0 {
+				t.Fatalf("after %d steps: %+v", i, c.shape)
+			}
+		}
+	}
+}

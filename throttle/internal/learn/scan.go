@@ -81,12 +81,12 @@ func (c candidate) near(by, within float64, now Instant) candidate {
 	if c.family == bucket {
 		r := c.rate(1) * by
 		r = roundest(r*(1-within), r*(1+within))
-		c.per, c.prior = Instant(1e9/r), .8+.5*odd(r)
+		c.per, c.prior = max(1, Instant(1e9/r)), .8+.5*odd(r)
 		return c
 	}
 	border, was := now-mod(now-c.phase, c.per), c.per
 	p := float64(was) / 1e9 * by
-	c.per = Instant(roundest(p*(1-within), p*(1+within)) * 1e9)
+	c.per = max(1, Instant(roundest(p*(1-within), p*(1+within))*1e9)) // without a length nothing can be divided by it
 	c.prior += oddPeriod(c.per) - oddPeriod(was)
 	if c.family == windowClock || c.family == counter {
 		c.phase = mod(border, c.per)
