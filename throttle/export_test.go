@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/weirhttp/weir/internal/table"
@@ -82,3 +83,44 @@ const (
 	AttemptSize = unsafe.Sizeof(firstAttempt{})
 	KeySize     = unsafe.Sizeof(table.Entry[kept]{})
 )
+
+// PartsUnderWay is how many parts of kinds of request the first credential of a host has, and how many
+// requests are under way of those that share limits with no other kind, by their places and by the
+// evidence that there is.
+func PartsUnderWay(tr *Transport, host string) (parts, places, evidence int) {
+	l := homeOf(tr, host).learned.by[0]
+	for _, k := range l.endpoints {
+		if !k.isPart() || k.group == nil {
+			continue
+		}
+		places += k.slow.UnderWay()
+		if k.group.kinds[0] == k {
+			evidence += k.group.evidence.UnderWay()
+		}
+	}
+	return l.parts(), places, evidence
+}
+
+// PartsAlone is how many parts of kinds of request there are whose kind was forgotten.
+func PartsAlone(tr *Transport, host string) (n int) {
+	l := homeOf(tr, host).learned.by[0]
+	for _, k := range l.endpoints {
+		if k.isPart() && !slices.Contains(l.endpoints, k.kind()) {
+			n++
+		}
+	}
+	return n
+}
+
+// KindsCounted are the kinds of request of the first credential of a host whose parts are counted.
+func KindsCounted(tr *Transport, host string) (names []string) {
+	for _, k := range homeOf(tr, host).learned.by[0].endpoints {
+		if k.paths != nil && k.paths.parts != nil {
+			names = append(names, k.key.String())
+		}
+	}
+	return names
+}
+
+// MostCounted is how many these are at most.
+const MostCounted = mostCounted

@@ -113,7 +113,7 @@ func (l *learner) endpointOf(key kind.Key, now instant) *endpoint {
 			return k
 		}
 	}
-	if len(l.endpoints) >= maxEndpoints && !l.dropEndpoint(now) {
+	if len(l.endpoints) >= maxEndpoints && !l.dropEndpoint(now, false) {
 		if l.other == nil {
 			l.other = newEndpoint(l, kind.Key{Rest: otherRequests})
 		}
@@ -131,10 +131,11 @@ func (l *learner) endpointOf(key kind.Key, now instant) *endpoint {
 	return k
 }
 
-// dropEndpoint makes room by forgetting an endpoint that has been quiet.
-func (l *learner) dropEndpoint(now instant) bool {
+// dropEndpoint makes room by forgetting an endpoint that has been quiet; part: a part of a kind. A
+// kind is kept as long as a part of it is, which would not be found without it.
+func (l *learner) dropEndpoint(now instant, part bool) bool {
 	for i, k := range l.endpoints {
-		if k.idle(now) {
+		if (k.isPart() || !part && !l.hasPartOf(k)) && k.idle(now) {
 			l.endpoints = slices.Delete(l.endpoints, i, i+1)
 			for _, q := range k.quotas {
 				q.unbind(k)

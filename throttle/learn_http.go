@@ -13,8 +13,8 @@ import (
 
 // maxCredentials bounds the credentials of one host or partition that are told
 // apart; those beyond share what is learned. It is a bound on memory: with all that a
-// learner may hold (maxQuotas, maxEndpoints) a host takes some 20 MB at worst, and with
-// what a server usually states, less than one.
+// learner may hold (maxQuotas, maxEndpoints, mostCounted) a host takes some 35 MB at worst, and
+// with what a server usually states, less than one.
 const maxCredentials = 256
 
 // learned is what a scope has learned, by credential.
@@ -172,10 +172,10 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 
 // teach tells k how the attempt ended; s is as learn's.
 func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *headers.Signal) lesson {
+	var moved *evidence
 	if refused := s != nil && s.Throttled && !answer.Futile(s); end == replied && (refused || k.learner.blame != nil) {
 		if k.countPart(now, p.r, refused); refused {
-			k = k.kind().within(p.r, now)
-			p.endpoint = k
+			k, moved = p.move(now, k)
 		}
 	}
 	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
@@ -204,6 +204,9 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 	}
 	g.limited = p.permit.limited
 	news := k.learner.finish(now, &g, end, status, s)
+	if moved != nil {
+		moved.over(now, p.permit.Granted)
+	}
 	if o := p.solo(); o != nil && o.alone {
 		if object != nil && object.account.Paused > now {
 			p.record.domain.Load().Mark(&object.account)

@@ -2,6 +2,8 @@ package throttle
 
 import (
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/kind"
@@ -15,6 +17,9 @@ import (
 // mostParts bounds the parts that are endpoints. Half of all are left to kinds. Requests to
 // further parts are as if these had no limits of their own.
 const mostParts = maxEndpoints / 2
+
+// mostCounted bounds the kinds whose parts are counted, which takes 6 KB for each.
+const mostCounted = 8
 
 // isPart reports whether k is a part of a kind.
 func (k *endpoint) isPart() bool { return k.paths != nil && k.paths.whole != nil }
@@ -56,7 +61,8 @@ func (k *endpoint) within(r *http.Request, now instant) *endpoint {
 		return x
 	}
 	l := k.learner
-	if l.partsFull() && !l.dropEndpoint(now) {
+	full := l.parts() >= mostParts // else kinds make room, too
+	if (full || len(l.endpoints) >= maxEndpoints) && !l.dropEndpoint(now, full) {
 		return k
 	}
 	return k.newPart(part)
@@ -81,15 +87,21 @@ func (k *endpoint) known(r *http.Request) (x *endpoint, part uint64) {
 	return k, p[way]
 }
 
-// partsFull reports whether there is no room for one more part.
-func (l *learner) partsFull() bool {
-	n := 0
+// parts is how many endpoints are parts.
+func (l *learner) parts() (n int) {
 	for _, x := range l.endpoints {
 		if x.isPart() {
 			n++
 		}
 	}
-	return n >= mostParts || len(l.endpoints) >= maxEndpoints
+	return n
+}
+
+// hasPartOf reports whether one of the endpoints is a part of k.
+func (l *learner) hasPartOf(k *endpoint) bool {
+	return k.paths != nil && k.paths.parts != nil && slices.ContainsFunc(l.endpoints, func(x *endpoint) bool {
+		return x.isPart() && x.kind() == k
+	})
 }
 
 // newPart makes an endpoint for a part of k. There is room for it.
@@ -125,7 +137,10 @@ func (k *endpoint) countPart(now instant, r *http.Request, refused bool) {
 		return // processes of a fleet know kinds by name, and who shares stated limits is found out otherwise
 	}
 	p := made(&k.paths)
-	if !made(&p.parts).Count(k.partOf(r), refused) {
+	switch {
+	case p.parts == nil && (!refused || !l.mayCount(now)), !refused && p.parts.Quiet():
+		return
+	case !made(&p.parts).Count(k.partOf(r), refused):
 		return
 	}
 	l.changes = true
@@ -136,6 +151,37 @@ func (k *endpoint) countPart(now instant, r *http.Request, refused bool) {
 			c.Lift()
 		}
 	}
+}
+
+// mayCount reports whether parts of one more kind may be counted. It may end that for another, that
+// was not refused for long, or not called.
+func (l *learner) mayCount(now instant) bool {
+	n, quiet := 0, (*endpoint)(nil)
+	for _, k := range l.endpoints {
+		if k.paths == nil || k.paths.parts == nil {
+			continue
+		}
+		if n++; !k.divided() && (k.paths.parts.Quiet() || now-k.last > instant(time.Minute)) {
+			quiet = k
+		}
+	}
+	if n >= mostCounted && quiet != nil {
+		quiet.paths.parts = nil
+		n--
+	}
+	return n < mostCounted
+}
+
+// move makes p's endpoint, in place of k, the part to which p belongs whose answer was a refusal. The
+// evidence of that part was not told that p was sent: it is told so now, and that it is over has to
+// follow, as p's places are k's.
+func (p *attempt) move(now instant, k *endpoint) (x *endpoint, told *evidence) {
+	x = k.kind().within(p.r, now)
+	if p.endpoint = x; x.group != nil && x.group != k.group {
+		told = x.group.evidence
+		told.Under(told.UnderWay() + 1)
+	}
+	return x, told
 }
 
 // regroup gives the parts of k one group or one for each.
@@ -149,7 +195,8 @@ func (k *endpoint) regroup() {
 	}
 	for _, x := range parts {
 		x.enterGroup(k.groupOfParts())
-		x.group.evidence.Under(x.slow.UnderWay())
+		e := x.group.evidence // several may have it
+		e.Under(e.UnderWay() + x.slow.UnderWay())
 	}
 }
 
@@ -160,7 +207,7 @@ func (q *ask) followPart() {
 		return
 	}
 	k, part := q.learn.kind().known(q.r)
-	if part != 0 && !k.learner.partsFull() {
+	if l := k.learner; part != 0 && l.parts() < mostParts && len(l.endpoints) < maxEndpoints {
 		k = k.newPart(part)
 	}
 	q.learn = k
@@ -173,10 +220,9 @@ func (p *attempt) followPart() {
 	if all.paths == nil || all.paths.parts == nil {
 		return
 	}
-	x, _ := all.known(p.r)
-	for _, k := range [...]*endpoint{x, all} {
-		if queue.Of(p.permit.Needs, &k.account) != nil {
-			p.endpoint = k
+	for _, x := range all.learner.endpoints {
+		if x.kind() == all && queue.Of(p.permit.Needs, &x.account) != nil {
+			p.endpoint = x
 			return
 		}
 	}

@@ -2,8 +2,11 @@ package throttle_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +84,149 @@ func TestPartsAreBounded(t *testing.T) {
 			if n != 0 {
 				t.Errorf("a kind counts %d requests under way, want none: all were answered", n)
 			}
+		}
+	})
+}
+
+// A request whose refusal shows that it is of a part is under way for the evidence of that part as
+// well, until it is over: else one more than is allowed goes at a time.
+func TestAPartCountsWhatIsUnderWay(t *testing.T) {
+	sum := 0
+	for seed := range uint64(3) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			last, dice, hold, held := map[string]time.Time{}, rand.New(rand.NewPCG(seed, 6)), make(chan struct{}), false
+			tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if held {
+					<-hold
+				}
+				mu.Lock()
+				way := time.Duration(dice.IntN(300)) * time.Millisecond
+				mu.Unlock()
+				time.Sleep(way)
+				mu.Lock()
+				defer mu.Unlock()
+				base := strings.Split(r.URL.Path, "/")[2]
+				if time.Since(last[base]) < time.Second {
+					return testnet.Answer(r, 429, nil, nil), nil
+				}
+				last[base] = time.Now()
+				return testnet.Answer(r, 200, nil, nil), nil
+			}), throttle.Config{})
+			var wg sync.WaitGroup
+			for g := range 16 {
+				wg.Go(func() {
+					for i := range 100 {
+						if resp, err := testnet.Get(t, t.Context(), tr, fmt.Sprintf("http://h/v0/app%d/%d", (g+i)%4, i)); err == nil {
+							resp.Body.Close()
+						}
+					}
+				})
+			}
+			wg.Wait()
+			time.Sleep(5 * time.Minute)
+			held = true
+			for base := range 4 {
+				wg.Go(func() { mustGet(t, tr, fmt.Sprintf("http://h/v0/app%d/held", base)) })
+			}
+			synctest.Wait()
+			if _, places, evidence := throttle.PartsUnderWay(tr, "h"); evidence != places {
+				t.Errorf("%d requests to parts are under way, and %d by the evidence", places, evidence)
+			} else {
+				sum += places
+			}
+			close(hold)
+			wg.Wait()
+		})
+	}
+	if sum == 0 {
+		t.Error("no request to a part was under way")
+	}
+}
+
+// Parts, however many there are, push out no kinds of request, and a kind that is not called for long is
+// not forgotten while a part of it has to wait.
+func TestPartsAndKindsAreNotForgottenForOneAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, long := oneEach(10*time.Second), false
+		tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if long && strings.HasPrefix(r.URL.Path, "/v0/app1/") {
+				return testnet.Answer(r, 429, http.Header{"Retry-After": {"290"}}, nil), nil
+			}
+			if r.URL.Path[:4] != "/v0/" {
+				return testnet.Answer(r, 200, nil, nil), nil
+			}
+			return inner(r)
+		}), throttle.Config{})
+		get := func(path string) {
+			if resp, err := testnet.Get(t, t.Context(), tr, "http://h/"+path); err == nil {
+				resp.Body.Close()
+			}
+		}
+		for i := range 20 {
+			get(fmt.Sprintf("other%d/x", i))
+		}
+		for i := range 40 { // so that bases are told apart
+			for base := range 4 {
+				get(fmt.Sprintf("v0/app%d/%d", base, i))
+			}
+			get(fmt.Sprintf("v0/app0/%d", i+1))
+			time.Sleep(10 * time.Second)
+		}
+		kinds := func() int {
+			_, _, all := throttle.LearnedKept(tr, "h")
+			parts, _, _ := throttle.PartsUnderWay(tr, "h")
+			return all - parts
+		}
+		was := kinds()
+		for i := range 400 {
+			get(fmt.Sprintf("v0/app%d/a", i))
+			get(fmt.Sprintf("v0/app%d/b", i))
+		}
+		if n := kinds(); was < 21 || n < was {
+			t.Errorf("%d kinds are kept after many parts were called, %d before", n, was)
+		}
+
+		time.Sleep(time.Hour)
+		long = true
+		for i := range 5 { // so that this base has to wait, and not only what was refused
+			get(fmt.Sprintf("v0/app1/%d", i))
+		}
+		time.Sleep(100 * time.Second)
+		for i := range 3 * throttle.MostKinds {
+			get(fmt.Sprintf("more%d/x", i))
+		}
+		if parts, _, _ := throttle.PartsUnderWay(tr, "h"); parts == 0 {
+			t.Error("a part was forgotten while it had to wait")
+		}
+		if n := throttle.PartsAlone(tr, "h"); n != 0 {
+			t.Errorf("of %d parts nothing leads to them any more", n)
+		}
+	})
+}
+
+// However many kinds of request are refused, parts are counted of a few only, and of one that is refused
+// now rather than of one that was not called for long.
+func TestKindsWhosePartsAreCountedAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 429, nil, nil), nil
+		}), throttle.Config{})
+		get := func(i int) {
+			if resp, err := testnet.Get(t, t.Context(), tr, fmt.Sprintf("http://h/k%d/x", i)); err == nil {
+				resp.Body.Close()
+			}
+			if n := len(throttle.KindsCounted(tr, "h")); n > throttle.MostCounted {
+				t.Fatalf("the parts of %d kinds are counted, want at most %d", n, throttle.MostCounted)
+			}
+		}
+		for i := range 3 * throttle.MostCounted {
+			get(i)
+		}
+		time.Sleep(time.Hour)
+		get(100)
+		if names := throttle.KindsCounted(tr, "h"); len(names) != throttle.MostCounted || !slices.Contains(names, "GET /k100") {
+			t.Errorf("the parts of %v are counted, want %d kinds, of which GET /k100 is one", names, throttle.MostCounted)
 		}
 	})
 }
