@@ -8,6 +8,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/kind"
+	"github.com/weirhttp/weir/throttle/internal/learn"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
@@ -182,6 +183,7 @@ type endpointPaths struct {
 	parts   *attribution.Parts  // likewise; nil: this is a part itself, or none was refused
 	whole   *endpoint           // of which this is a part; nil: of none
 	part    uint64              // which one
+	kin     learn.Kin           // what was found for groups of parts of this that are no more
 
 	shared *sharedWindow // nil: how many at a time is this process's alone
 }

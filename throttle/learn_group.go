@@ -30,6 +30,9 @@ func (k *endpoint) enterGroup(g *group) {
 	}
 	if old := k.group; old != nil {
 		old.kinds = slices.DeleteFunc(old.kinds, func(o *endpoint) bool { return o == k })
+		if len(old.kinds) == 0 && k.isPart() {
+			k.kind().paths.kin.Add(&old.evidence.Learner)
+		}
 	}
 	if k.group = g; g != nil {
 		g.kinds = append(g.kinds, k)

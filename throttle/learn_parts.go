@@ -65,7 +65,7 @@ func (k *endpoint) within(r *http.Request, now instant) *endpoint {
 	if (full || len(l.endpoints) >= maxEndpoints) && !l.dropEndpoint(now, full) {
 		return k
 	}
-	return k.newPart(part)
+	return k.newPart(part, now)
 }
 
 // known is within of what is known already. part is the one of which an endpoint is to be made;
@@ -105,15 +105,31 @@ func (l *learner) hasPartOf(k *endpoint) bool {
 }
 
 // newPart makes an endpoint for a part of k. There is room for it.
-func (k *endpoint) newPart(part uint64) *endpoint {
+func (k *endpoint) newPart(part uint64, now instant) *endpoint {
 	l := k.learner
 	x := newEndpoint(l, k.key)
 	x.ends = false // the quick way to k does not lead to x
 	made(&x.paths).whole, x.paths.part = k, part
 	x.enterGroup(k.groupOfParts())
 	l.endpoints = append(l.endpoints, x)
+	x.resemble(now)
 	made(&l.blame).parted = true
 	return x
+}
+
+// resemble makes what other parts of its kind have found the first guess for k. A refusal of k asks
+// for it anew, as they know more by then.
+func (k *endpoint) resemble(now instant) {
+	if !k.isPart() || k.group == nil {
+		return
+	}
+	kin := k.kind().paths.kin.Clone()
+	for _, x := range k.learner.endpoints {
+		if x.isPart() && x.kind() == k.kind() && x.group != k.group && x.group != nil && x.group.evidence.sure() {
+			kin.Add(&x.group.evidence.Learner)
+		}
+	}
+	k.group.evidence.Resemble(now, kin)
 }
 
 // groupOfParts is the group for a part of k.
@@ -208,7 +224,7 @@ func (q *ask) followPart() {
 	}
 	k, part := q.learn.kind().known(q.r)
 	if l := k.learner; part != 0 && l.parts() < mostParts && len(l.endpoints) < maxEndpoints {
-		k = k.newPart(part)
+		k = k.newPart(part, q.now)
 	}
 	q.learn = k
 }

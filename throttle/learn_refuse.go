@@ -104,6 +104,9 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	case isLong(said) && len(s.Limits) == 0 && !f.spared:
 		f.spared = true
 	case g.limited || f.weighs(!s.Throttled, l.good < proven):
+		if k.found().cooldown.News(g.sent) {
+			k.resemble(now)
+		}
 		f.refused(now, g.sent, learn.Refusal{Hint: said, MaxPause: l.terms.MaxPause, Doubtful: doubtful})
 		if !said.Known && f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
 			c.pauser().cooldown.Served(g.sent)

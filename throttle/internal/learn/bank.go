@@ -76,6 +76,7 @@ type bank struct {
 	shut      [2]spread   // how long bans may be: of those that the first refusal begins, and each anew; zero: none was seen
 	surprises int         // acceptances that the leader had no room for, since it leads
 	scanned   int         // usual periods for which scan has looked
+	kin       *Kin        // what Learners have found whose limiters are probably alike; nil: nothing is known of any
 }
 
 // send notes n units that are sent now, and who had no room for them.

@@ -17,9 +17,9 @@ func (b *bank) fit(c *candidate, p *replay) {
 	var doubt float64
 	c.size, c.against, doubt = p.size(c.size)
 	p.risen = risen
-	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against - doubt
+	c.score = p.told(&c.shape, c.size, &b.record, b.timing) + b.kin.lends(c) - c.prior - c.against - doubt
 	if c.ban == 0 {
-		c.score -= b.unexplained()
+		c.score -= b.unexplained() + b.kin.banned()
 	}
 	c.state = p.end
 }
@@ -75,6 +75,7 @@ func (b *bank) rebuild() {
 		b.try(old[i], &p)
 	}
 	b.propose(func(c candidate) { b.try(c, &p) })
+	b.kindred(&p)
 	b.scan(&p)
 	b.weigh()
 	b.surprises = 0

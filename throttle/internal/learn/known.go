@@ -134,8 +134,13 @@ func (l *Learner) Recall(now Instant, x Limit) {
 		n := uint16(min(x.Burst, maxUnits))
 		m.bank.log = append(m.bank.log, entry{at: now, last: now, taken: n})
 	}
-	m.allow, m.refusing = 1, true
-	m.bank.patience, m.bank.stale = firstPatience, true
+	m.bank.stale = true
+	m.begin(now)
+}
+
+// begin lets m obey limits of which nothing was seen yet.
+func (m *mind) begin(now Instant) {
+	m.allow, m.refusing, m.bank.patience = 1, true, firstPatience
 	m.taken, m.bank.event, m.climb.idle = now, now, now
 }
 
@@ -152,10 +157,10 @@ func (l *Learner) Reopened(now, sent Instant) {
 	}
 	r := l.mind.bank.record
 	r.reopened(sent)
-	shut := l.mind.bank.shut
+	shut, kin := l.mind.bank.shut, l.mind.bank.kin
 	l.Forget()
 	m := l.think()
-	m.bank.record, m.bank.shut, m.bank.stale = r, shut, true
+	m.bank.record, m.bank.shut, m.bank.kin, m.bank.stale = r, shut, kin, true
 	m.taken, m.bank.event, m.bank.patience = now, now, firstPatience
 }
 

@@ -25,6 +25,9 @@ func (b *bank) bans(try func(candidate)) {
 		b.withBan(ban, false, old, try)
 	}
 	for i, s := range b.shut {
+		if b.kin != nil {
+			s.join(b.kin.shut[i])
+		}
 		if s.hi == 0 || s.lo >= s.hi || s.outage && s.rows < 2 {
 			continue
 		}
@@ -123,6 +126,17 @@ func (s *spread) recall(was spread) {
 		*s = was
 	case s.lo < was.hi && was.lo < s.hi:
 		s.lo, s.hi, s.rows = max(s.lo, was.lo), min(s.hi, was.hi), max(s.rows, was.rows)
+	}
+}
+
+// join narrows s to what it has in common with what others have seen. If that is nothing, s stays
+// what it is.
+func (s *spread) join(o spread) {
+	switch {
+	case s.hi == 0:
+		*s = o
+	case o.lo < s.hi && s.lo < o.hi:
+		s.lo, s.hi, s.rows, s.outage = max(s.lo, o.lo), min(s.hi, o.hi), min(s.rows+min(o.rows, 100), 200), s.outage && o.outage
 	}
 }
 
