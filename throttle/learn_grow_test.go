@@ -22,7 +22,7 @@ func TestARateThatIsBorneGrowsBack(t *testing.T) {
 		hint time.Duration
 		rate float64 // that the server bears, and its burst
 		jobs int
-		most float64 // times the ideal time
+		most float64 // times the ideal time, in the mean
 	}{
 		{"fifty a second after a hint of 10 s", 10 * sec, 50, 1000, 8},
 		{"fifty a second after a hint of 20 s", 20 * sec, 50, 1000, 18},
@@ -30,7 +30,9 @@ func TestARateThatIsBorneGrowsBack(t *testing.T) {
 		{"a hundred a second", 10 * sec, 100, 5000, 6}, // 5.5 was seen
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for range 8 { // each has jitter of its own
+			const runs = 8 // each has jitter of its own
+			sum := 0.0
+			for range runs {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBase(afterOneRefusal(test.hint, test.rate))
 					tr := newTransport(t, b, throttle.Config{MaxWait: 24 * time.Hour})
@@ -51,10 +53,14 @@ func TestARateThatIsBorneGrowsBack(t *testing.T) {
 						})
 					}
 					wg.Wait()
-					if got := time.Since(start).Seconds() / (float64(test.jobs) / test.rate); got > test.most {
-						t.Errorf("%.1f times the ideal time, want at most %v", got, test.most)
+					times := time.Since(start).Seconds() / (float64(test.jobs) / test.rate)
+					if sum += times; times > 2*test.most { // one run in some 400 takes 10.6 times the ideal time at a hundred a second
+						t.Errorf("%.1f times the ideal time, want at most %v", times, 2*test.most)
 					}
 				})
+			}
+			if mean := sum / runs; mean > test.most {
+				t.Errorf("%.1f times the ideal time in the mean, want at most %v", mean, test.most)
 			}
 		})
 	}
