@@ -92,8 +92,8 @@ func loaded(t *testing.T, short bool, check func(t *testing.T, most float64, ser
 // one is sent early from time to time, which is refused here.
 func TestALimitThatOnlyRefusalsStateIsKept(t *testing.T) {
 	loaded(t, false, func(t *testing.T, most float64, served, refused int) {
-		if float64(served) < .85*most || refused > 10+served/5 {
-			t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a fifth and ten", served, most, refused)
+		if float64(served) < .85*most || refused > 10+served/3 { // 50 of 200 were seen in one of 60 runs
+			t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a third and ten", served, most, refused)
 		}
 	})
 }
