@@ -12,8 +12,7 @@ func odd(x float64) float64 {
 	if x <= 0 {
 		return 8
 	}
-	unit := math.Pow(10, math.Floor(math.Log10(x)+1e-9))
-	m := x / unit // in [1, 10)
+	m := x / decade(x) // in [1, 10)
 	for _, r := range [...]struct {
 		m, cost float64
 	}{{1, 0}, {2, .3}, {5, .3}, {3, .7}, {4, .9}, {6, .9}, {1.5, .9}, {2.5, .9}, {8, 1.1}, {1.2, 1.3}, {7, 1.5}, {9, 1.5}, {7.5, 1.6}} {
@@ -35,6 +34,18 @@ func odd(x float64) float64 {
 }
 
 func whole(x float64) bool { return math.Abs(x-math.Round(x)) < 1e-6 }
+
+// decade is the largest power of ten that is no more than x, which may be a little less than one by
+// an error of rounding. By logarithms it took a third of the time of a search.
+func decade(x float64) float64 {
+	x *= 1 + 2e-9
+	unit := 1.0
+	for ; x >= 10*unit && unit < 1e300; unit *= 10 {
+	}
+	for ; x < unit; unit /= 10 {
+	}
+	return unit
+}
 
 // roundest is the number in [lo, hi] that is the least odd.
 func roundest(lo, hi float64) float64 {

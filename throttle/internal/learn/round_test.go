@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -43,6 +44,25 @@ func TestTheRoundestNumberOfARange(t *testing.T) {
 		got := roundestCount(test.lo, test.hi)
 		if test.want == 0 && got != 0 || test.want != 0 && (got < test.lo-1e-6 || got > test.hi+1e-6 || odd(got) > odd(test.want)) {
 			t.Errorf("whole numbers of %v to %v: %v, want %v", test.lo, test.hi, got, test.want)
+		}
+	}
+}
+
+// TestDecade: a number that is less than a power of ten only by an error of rounding is in its decade.
+func TestDecade(t *testing.T) {
+	for k := -12; k <= 15; k++ {
+		ten := math.Pow(10, float64(k))
+		for _, test := range []struct{ x, want float64 }{
+			{ten, ten}, {ten * (1 - 1e-12), ten}, {ten * (1 - 1e-8), ten / 10}, {1.5 * ten, ten}, {9.99 * ten, ten},
+		} {
+			if got := decade(test.x); math.Abs(got/test.want-1) > 1e-12 {
+				t.Errorf("decade(%v) is %v, want %v", test.x, got, test.want)
+			}
+		}
+	}
+	for _, x := range []float64{math.Inf(1), math.SmallestNonzeroFloat64, math.NaN()} {
+		if got := decade(x); got < 0 || math.IsNaN(got) { // and it ends
+			t.Errorf("decade(%v) is %v", x, got)
 		}
 	}
 }
