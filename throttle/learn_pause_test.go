@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -238,8 +237,8 @@ func TestResumeEndsThePauseOfOtherKinds(t *testing.T) {
 		mustGet(t, tr, "http://h/one-more")
 		refuse = false
 		mustGet(t, tr, "http://h/1")
-		if shown := tr.Stats().Hosts[0].Learned; !slices.ContainsFunc(shown, func(k throttle.LearnedLimit) bool { return k.Kind == throttle.LearnedPause }) {
-			t.Errorf("no pause is shown: %+v", shown)
+		if n := len(tr.Stats().Hosts[0].Learned); n != 3 {
+			t.Errorf("%d limits are shown, want the pause, the quota and what was found: %+v", n, tr.Stats().Hosts[0].Learned)
 		}
 		time.Sleep(sec)
 		tr.Resume("h")
