@@ -207,7 +207,7 @@ func (b *bank) buckets(e *epoch, try func(candidate)) {
 	}
 	pace := b.pace()
 	top := max(3*pace, b.closest())
-	for unit := math.Pow(10, math.Floor(math.Log10(pace/6))); unit < top; unit *= 10 {
+	for unit := decade(pace / 6); unit < top; unit *= 10 {
 		for _, m := range [...]float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8} {
 			if r := m * unit; r > pace/6 && r < top {
 				flow(r, .3+.6*odd(m))
