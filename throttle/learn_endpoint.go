@@ -109,10 +109,8 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		if !q.Weigh(now, &a) {
 			l.release(q)
 			news = false
-		} else if !again {
-			if l.bind(q, k, units) {
-				l.partNamed(now, q)
-			}
+		} else if !again && l.bind(q, k, units) {
+			l.partNamed(now, q)
 		}
 		q.Hear(now, &a)
 	}

@@ -61,8 +61,7 @@ func (k *endpoint) within(r *http.Request, now instant) *endpoint {
 		return x
 	}
 	l := k.learner
-	full := l.parts() >= mostParts // else kinds make room, too
-	if (full || len(l.endpoints) >= maxEndpoints) && !l.dropEndpoint(now, full) {
+	if l.partsFull() && !l.dropEndpoint(now, l.parts() >= mostParts) { // with fewer parts, kinds make room, too
 		return k
 	}
 	return k.newPart(part, now)
@@ -96,6 +95,9 @@ func (l *learner) parts() (n int) {
 	}
 	return n
 }
+
+// partsFull reports whether there is no room for one more part.
+func (l *learner) partsFull() bool { return l.parts() >= mostParts || len(l.endpoints) >= maxEndpoints }
 
 // hasPartOf reports whether one of the endpoints is a part of k.
 func (l *learner) hasPartOf(k *endpoint) bool {
@@ -223,7 +225,7 @@ func (q *ask) followPart() {
 		return
 	}
 	k, part := q.learn.kind().known(q.r)
-	if l := k.learner; part != 0 && l.parts() < mostParts && len(l.endpoints) < maxEndpoints {
+	if part != 0 && !k.learner.partsFull() {
 		k = k.newPart(part, q.now)
 	}
 	q.learn = k
