@@ -31,10 +31,18 @@ func BudgetsKept(l *Limiter) int { return len(l.rules.said) }
 // PoolsKept is how many partitions of pools tr keeps.
 func PoolsKept(tr *Transport) int { return len(tr.pools) }
 
+// learnedOf is what was learned of a host, and what gives its lock back.
+func learnedOf(tr *Transport, host string) (m *learned, unlock func()) {
+	r := homeOf(tr, host)
+	e := r.lock()
+	return r.learned, e.Unlock
+}
+
 // LearnedKept is of how many credentials of a host tr keeps apart what it learns, and
 // the most limits and kinds of request that it keeps of one.
 func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
-	m := homeOf(tr, host).learned
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
 	for _, l := range m.by {
 		limits, kinds = max(limits, len(l.quotas)), max(kinds, len(l.endpoints))
 	}
@@ -44,7 +52,9 @@ func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
 // UnderWay is how many requests are under way by what each kind of request, or part of one, of the
 // first credential of a host counts.
 func UnderWay(tr *Transport, host string) (n []int) {
-	for _, k := range homeOf(tr, host).learned.by[0].endpoints {
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
+	for _, k := range m.by[0].endpoints {
 		n = append(n, k.slow.UnderWay())
 	}
 	return n
@@ -52,7 +62,9 @@ func UnderWay(tr *Transport, host string) (n []int) {
 
 // ObjectsKept is how many URLs of the first credential of a host are kept that were refused.
 func ObjectsKept(tr *Transport, host string) int {
-	return len(homeOf(tr, host).learned.by[0].blame.objects.by)
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
+	return len(m.by[0].blame.objects.by)
 }
 
 // StatesAWindow reports whether the first limit that a host stated is taken for one of
@@ -88,7 +100,9 @@ const (
 // requests are under way of those that share limits with no other kind, by their places and by the
 // evidence that there is.
 func PartsUnderWay(tr *Transport, host string) (parts, places, evidence int) {
-	l := homeOf(tr, host).learned.by[0]
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
+	l := m.by[0]
 	for _, k := range l.endpoints {
 		if !k.isPart() || k.group == nil {
 			continue
@@ -103,7 +117,9 @@ func PartsUnderWay(tr *Transport, host string) (parts, places, evidence int) {
 
 // PartsAlone is how many parts of kinds of request there are whose kind was forgotten.
 func PartsAlone(tr *Transport, host string) (n int) {
-	l := homeOf(tr, host).learned.by[0]
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
+	l := m.by[0]
 	for _, k := range l.endpoints {
 		if k.isPart() && !slices.Contains(l.endpoints, k.kind()) {
 			n++
@@ -114,7 +130,9 @@ func PartsAlone(tr *Transport, host string) (n int) {
 
 // KindsCounted are the kinds of request of the first credential of a host whose parts are counted.
 func KindsCounted(tr *Transport, host string) (names []string) {
-	for _, k := range homeOf(tr, host).learned.by[0].endpoints {
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
+	for _, k := range m.by[0].endpoints {
 		if k.paths != nil && k.paths.parts != nil {
 			names = append(names, k.key.String())
 		}
