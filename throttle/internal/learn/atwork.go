@@ -95,19 +95,25 @@ func (r *record) left(now, sent, half Instant, refused bool) {
 	}
 }
 
-// guessGone does what left would have done for a log of which no answers were noted.
-func (b *bank) guessGone() {
+// guessGone does what left would have done for a log of which no answers were noted. What is under
+// way now was at the server when a request arrived whose answer could have been heard by now.
+func (b *bank) guessGone(now Instant) {
 	for i := range b.log {
 		l := &b.log[i]
+		heard := l.last <= now-2*b.half
 		busy, there := int(l.busy), 0.0
 		for k := i; k >= 0 && busy > 0; k-- {
-			n := int(b.log[k].under) + int(b.log[k].taken)
+			x := &b.log[k]
+			n, sure := int(x.under)+int(x.taken), 0
 			if k == i {
 				n-- // the request itself
 			}
 			n = min(n, busy)
 			busy -= n
-			there += float64(n) * b.there(l.last-b.log[k].last)
+			if heard {
+				sure = min(n, int(x.under))
+			}
+			there += float64(sure) + float64(n-sure)*b.there(l.last-x.last)
 		}
 		l.gone = uint8(min(math.MaxUint8, float64(int(l.busy)-busy)-there+.5))
 	}

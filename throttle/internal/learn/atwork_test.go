@@ -75,6 +75,26 @@ func TestHowManyWereAtTheServerIsCounted(t *testing.T) {
 	}
 }
 
+// The first refusal may come before any good answer, so that nobody knows for how long the server
+// works. What was sent before the refused request, and is not answered yet, was at the server then.
+func TestWhatIsUnansweredAtTheFirstRefusalWasAtTheServer(t *testing.T) {
+	const gap, trip = 3e7, 4e7
+	for n := 1; n < 8; n++ {
+		var l Learner
+		now := zeroHour
+		for range n {
+			l.Sent(now, 1)
+			now += gap
+		}
+		l.Sent(now, 1)
+		l.Refused(now+trip, now, 1, Refusal{})
+		log := l.mind.bank.log
+		if all, _, _ := log[len(log)-1].level(&l.mind.bank.timing); int(all) != n {
+			t.Errorf("%.1f were at the server, want %d", all, n)
+		}
+	}
+}
+
 // How many are at the server when the next one arrives is estimated without bias, also of those
 // that were sent in a burst, and within the deviation that goes with it.
 func TestHowManyAreAtTheServerIsEstimated(t *testing.T) {

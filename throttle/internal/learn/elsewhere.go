@@ -98,7 +98,7 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 	if l.away == nil {
 		return
 	}
-	m := l.think()
+	m := l.think(now)
 	m.bank.time(&l.trips)
 	m.most = Instant(most)
 	hint := Instant(-1)

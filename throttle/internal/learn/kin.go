@@ -109,7 +109,7 @@ func (l *Learner) Resemble(now Instant, k Kin) {
 	if l.mind == nil && !k.fears() {
 		return
 	}
-	m := l.think()
+	m := l.think(now)
 	m.bank.kin, m.fresh = &k, false
 	var p replay
 	old := m.bank.of

@@ -118,7 +118,7 @@ func (l *Learner) Recall(now Instant, x Limit) {
 	if !(x.Units > 0) || x.Per <= 0 || l.Believes() {
 		return
 	}
-	m := l.think()
+	m := l.think(now)
 	rate := x.Units / x.Per.Seconds()
 	flow := candidate{shape: shape{family: bucket, per: Instant(1e9 / rate)}, size: max(1, x.Burst), prior: -borneOut}
 	if flow.per <= 0 {
@@ -159,7 +159,7 @@ func (l *Learner) Reopened(now, sent Instant) {
 	r.reopened(sent)
 	shut, kin := l.mind.bank.shut, l.mind.bank.kin
 	l.Forget()
-	m := l.think()
+	m := l.think(now)
 	m.bank.record, m.bank.shut, m.bank.kin, m.bank.stale = r, shut, kin, true
 	m.taken, m.bank.event, m.bank.patience = now, now, firstPatience
 }

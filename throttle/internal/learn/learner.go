@@ -57,14 +57,14 @@ type mind struct {
 	doubted  bool    // the last refusal may be no limit's
 }
 
-// think makes the mind that an event needs.
-func (l *Learner) think() *mind {
+// think makes the mind that an event needs, which happens now.
+func (l *Learner) think(now Instant) *mind {
 	if l.mind == nil {
 		l.mind = &mind{allow: math.Inf(1)}
 		l.past.into(&l.mind.bank.record, int(l.busy)+1)
 		l.mind.bank.grain = max(leastGrain, l.trips.slack())
 		l.mind.bank.time(&l.trips)
-		l.mind.bank.guessGone()
+		l.mind.bank.guessGone(now)
 	}
 	return l.mind
 }
@@ -99,7 +99,7 @@ func (l *Learner) Accepted(now, sent Instant, n int) {
 // that it is not one more refusal of the same epoch.
 func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 	l.ended(now, sent, true)
-	m := l.think()
+	m := l.think(now)
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	hint := Instant(-1)
