@@ -50,6 +50,17 @@ func (c *Case) Ideal() *Plan {
 	return p.plan
 }
 
+// rate is how many calls a second arrive from the instant since on.
+func (p *Plan) rate(since time.Duration) float64 {
+	n, last := 0, since
+	for _, s := range p.Calls {
+		if s.arrives >= since {
+			n, last = n+1, max(last, s.arrives)
+		}
+	}
+	return float64(n) / max(1e-3, (last-since).Seconds())
+}
+
 type planner struct {
 	c      *Case
 	plan   *Plan

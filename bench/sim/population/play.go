@@ -161,21 +161,22 @@ func (p *play) measure(ideal *Plan, span time.Duration) Result {
 	}
 	r.Found = -1
 	if p.c.step > 0 {
-		r.Found = found(p.world.arrivals, p.c, span).Seconds()
+		r.Found = found(p.world.arrivals, p.c, span, ideal.rate(p.c.step)).Seconds()
 	}
 	return *r
 }
 
-// found is the time from a rise of the quota until the first span of time in
-// which four fifths of the new rate are accepted, or until the end.
-func found(arrivals []Arrival, c *Case, end time.Duration) time.Duration {
+// found is the time from a rise of the quota until the first span of time in which four fifths
+// are accepted of what the new rate allows, or until the end. most is how many a second the
+// all-knowing client gets accepted since: the workers of a demand may ask for less than the rate.
+func found(arrivals []Arrival, c *Case, end time.Duration, most float64) time.Duration {
 	var good []time.Duration
 	for _, a := range arrivals {
 		if a.OK && a.At >= c.step {
 			good = append(good, a.At)
 		}
 	}
-	want := max(1, int(.8*c.risen*c.span.Seconds()))
+	want := max(1, int(.8*min(c.risen, most)*c.span.Seconds()))
 	for i := range good {
 		if i+want-1 < len(good) && good[i+want-1]-good[i] < c.span {
 			return good[i] - c.step

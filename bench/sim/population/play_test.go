@@ -46,12 +46,18 @@ func TestFound(t *testing.T) {
 		log = append(log, Arrival{15 * s, true}) // a burst, then the old rate
 	}
 	at(15*s, 20*s, s/2)
-	if got := found(log, c, 40*s); got != 30*s {
+	if got := found(log, c, 40*s, 10); got != 30*s {
 		t.Errorf("never found: got %v, want the 30s until the end", got)
 	}
 	at(20*s, 30*s, s/10)
-	if got := found(log, c, 40*s); got != 9500*time.Millisecond { // with one of the old rate and 15 of the new
+	if got := found(log, c, 40*s, 10); got != 9500*time.Millisecond { // with one of the old rate and 15 of the new
 		t.Errorf("found after %v, want 9.5s", got)
+	}
+	if got := found(log[:10], c, 40*s, 2.5); got != 30*s { // nothing since the rise
+		t.Errorf("nothing was sent: got %v, want the 30s until the end", got)
+	}
+	if got := found(log[:40], c, 40*s, 2.5); got != 0 { // by the old rate, which is four fifths of what the workers ask for
+		t.Errorf("few workers: found after %v, want at once", got)
 	}
 }
 
