@@ -127,10 +127,12 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 			l.away.busy -= int32(k)
 		}
 		m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
-		if x := m.bank.find(a.at); x != nil && x.against&1 != 0 && !m.bank.within(a.at) {
-			m.climb.fail(now) // another process tried for all whether more is accepted
+		x := m.bank.find(a.at)
+		look := x != nil && x.against&1 != 0 && !m.bank.within(a.at) // another process tried for all whether more is accepted
+		if look {
+			m.climb.fail(now)
 		}
-		m.refuse(now, min(now, a.at+l.usual()), a.at, hint, k)
+		m.refuse(now, min(now, a.at+l.usual()), a.at, hint, k, look)
 	}
 	l.away.batches = slices.DeleteFunc(l.away.batches, func(a batch) bool { return a.n == 0 })
 }

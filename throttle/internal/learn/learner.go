@@ -108,7 +108,7 @@ func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 	}
 	m.most, m.doubted = r.maxPause(), r.Doubtful
 	pause := m.pause
-	if news = m.refuse(now, now, sent, hint, max(0, min(n, maxUnits))); r.Alone {
+	if news = m.refuse(now, now, sent, hint, max(0, min(n, maxUnits)), m.climb.looks(sent)); r.Alone {
 		m.pause = pause
 	}
 	m.bank.time(&l.trips) // it may be further off than was thought
@@ -231,7 +231,7 @@ func (m *mind) crowded() bool {
 
 // refuse takes in now that n units were refused that were sent at sent. Who sent them
 // heard it at heard.
-func (m *mind) refuse(now, heard, sent, hint Instant, n int) bool {
+func (m *mind) refuse(now, heard, sent, hint Instant, n int, look bool) bool {
 	m.fresh = false
 	m.settle()
 	m.bank.event, m.late = now, 0
@@ -239,7 +239,7 @@ func (m *mind) refuse(now, heard, sent, hint Instant, n int) bool {
 		m.reached(now, sent, hint, n, try)
 		return true
 	}
-	if m.vain(sent) {
+	if look && m.bank.foreseen(sent) {
 		m.looked(now, heard, sent, hint, n)
 		return true
 	}

@@ -1,6 +1,9 @@
 package learn
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A look is a single request that is sent before the leader has room for it, to find out
 // whether the limit has risen since the last refusal. If it is accepted, a climb begins.
@@ -32,14 +35,18 @@ const (
 	// costHint is which part of the last hint a look costs, before one has been refused:
 	// about half of the servers say when there is room, and others always say the same.
 	costHint = .5
-	// lookSure is the weight that the leader needs: otherwise there is no limit that could
-	// have risen. With 0, raised quotas are found after 101 s instead of 137 s (p90, train),
-	// but buckets of odd rates are taken for other limits.
+	// lookSure is the weight that the leader needs, with those that agree with it: otherwise there
+	// is no limit that could have risen. With 0, raised quotas were found sooner on train, but
+	// buckets of odd rates were taken for other limits.
 	lookSure = .3
+	// agreeing is by which part rates of those may differ that agree: shapes that explain the same
+	// refusals are off by the doubt about when these began. With .02, the same limits were found.
+	agreeing = .1
 	// lookEarly is how many times the doubt about arrivals a look is sent before there is
 	// room, so that only a rise explains its acceptance.
 	lookEarly = 1.5
-	// vainAt is the weight of a leader from which on a refused look is no news.
+	// vainAt is the weight of the candidates that foresee it from which on a refused look is no
+	// news.
 	vainAt = .9
 )
 
@@ -53,7 +60,7 @@ func (k *look) changed(now, refused Instant) float64 {
 // when the last request was sent or refused.
 func (c *climb) look(now, base Instant, p Plan, m *mind) Plan {
 	lead := &m.bank.of[0]
-	if lead.family == atOnce || lead.weight < lookSure {
+	if lead.family == atOnce || m.bank.agreed(math.MaxUint16) < lookSure {
 		return p
 	}
 	unit := lead.unit()
@@ -90,21 +97,34 @@ func (b *bank) full(c *candidate, now Instant) Instant {
 	return c.shape.ready(c.state, c.size, 1, now+b.half, b.log, b.half) - b.half - Instant(lookEarly*float64(b.slack))
 }
 
+// agreed is the weight of the leader and of the candidates that are as fast. Of these bit i of among
+// says whether candidate i counts.
+func (b *bank) agreed(among uint16) float64 {
+	lead := &b.of[0]
+	rate, w := lead.rate(lead.size), lead.weight
+	for i := 1; i < len(b.of); i++ {
+		c := &b.of[i]
+		if among&(1<<i) != 0 && math.Abs(c.rate(c.size)-rate) <= agreeing*rate && c.family != atOnce && lead.family != atOnce {
+			w += c.weight
+		}
+	}
+	return w
+}
+
 // unit is the time between two units at c's rate, a minute at most.
 func (c *candidate) unit() float64 { return min(1e9/max(1e-4, c.rate(c.size)), 6e10) }
 
-// vain reports whether a refusal is that of a look, and was predicted by a leader of which
-// there is hardly a doubt.
-func (m *mind) vain(sent Instant) bool {
-	b := &m.bank
-	if m.climb.probe != sent || m.climb.won > 0 || len(b.of) == 0 || b.of[0].weight < vainAt {
-		return false
-	}
-	if k := len(b.epochs); k > 0 && sent < b.epochs[k-1].heard {
+// looks reports whether what was sent then is a look.
+func (c *climb) looks(sent Instant) bool { return c.probe == sent && c.won == 0 }
+
+// foreseen reports whether the leader had no room for what was sent then, and there is hardly a doubt
+// about it and those that agree with it. So its refusal is no news, unless it is the first.
+func (b *bank) foreseen(sent Instant) bool {
+	if k := len(b.epochs); k == 0 || sent < b.epochs[k-1].heard {
 		return false
 	}
 	l := b.find(sent)
-	return l != nil && l.against&1 != 0
+	return len(b.of) > 0 && l != nil && l.against&1 != 0 && b.agreed(l.against) >= vainAt
 }
 
 // looked notes that a look was in vain. It is no epoch: these are kept for refusals that

@@ -46,6 +46,33 @@ func TestALimitThatHeldForLongIsTriedAgain(t *testing.T) {
 	}
 }
 
+// A few callers of a window find out, too, that more is accepted, though several shapes explain
+// equally well what it has refused before.
+func TestFewCallersFindARiseWhoeverIsRightAboutTheShape(t *testing.T) {
+	for _, c := range []struct {
+		limit shape
+		size  float64
+	}{
+		{shape{family: slidingLog, per: 30 * second}, 200},
+		{shape{family: slidingLog, per: 15 * second}, 40},
+		{shape{family: windowFirst, per: 10 * second}, 30},
+	} {
+		found := 0
+		for seed := range uint64(4) {
+			g := newGame(1, c.size, 30*time.Millisecond, 4)
+			g.limit, g.hint, g.r = c.limit, waits(time.Duration(c.limit.per)/2), rand.New(rand.NewPCG(seed, 5))
+			g.play(zero + 40*second)
+			g.size *= 2
+			rose := g.now
+			g.play(rose + 180*second)
+			found += g.since(rose + 120*second)
+		}
+		if most := 4 * 60 * 2 * c.limit.rate(c.size); float64(found) < .8*most {
+			t.Errorf("%v per %v: %d of %v served two minutes after it was doubled", c.size, time.Duration(c.limit.per), found, most)
+		}
+	}
+}
+
 // TestALimitStaysKnown: for a quarter of an hour that a limit holds it is not taken for another, so
 // that at most one is refused for each twelve that are served.
 func TestALimitStaysKnown(t *testing.T) {
