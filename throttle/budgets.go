@@ -222,7 +222,7 @@ func (m *learned) heed(terms *learnTerms) {
 		if from := l.terms.before; from != nil {
 			of = terms.from(from)
 		}
-		l.terms = of
+		l.everyFound(func(f *foundLimit) { f.terms = of })
 		for _, q := range l.quotas {
 			q.terms = of
 		}

@@ -133,6 +133,13 @@ func (e *evidence) resume(now, sent instant) {
 	}
 }
 
+// late notes a request that it was not told of when it was sent, as it is about to be told how that
+// ended. over has to follow.
+func (e *evidence) late() {
+	e.Under(e.UnderWay() + 1)
+	e.peers.drew(1)
+}
+
 // over ends what was sent then.
 func (e *evidence) over(now, sent instant) {
 	if e.told == sent {

@@ -142,3 +142,11 @@ func KindsCounted(tr *Transport, host string) (names []string) {
 
 // MostCounted is how many these are at most.
 const MostCounted = mostCounted
+
+// EvidenceUnderWay is how many requests are under way by the evidence for what all requests of the first
+// credential of a host share.
+func EvidenceUnderWay(tr *Transport, host string) int {
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
+	return m.by[0].evidence.UnderWay()
+}

@@ -17,6 +17,14 @@ type foundLimit struct {
 	only     *group    // that it binds; nil: it binds all
 }
 
+// counts is the evidence; nil while learning is switched off, as what was found does not count then.
+func (f *foundLimit) counts() *evidence {
+	if f.terms.pausesOnly {
+		return nil
+	}
+	return f.evidence
+}
+
 func (f *foundLimit) At(now instant, _ int64) instant {
 	if f.cooldown == nil {
 		return now
@@ -25,18 +33,18 @@ func (f *foundLimit) At(now instant, _ int64) instant {
 	if at == never {
 		return f.cooldown.Again()
 	}
-	return max(at, f.evidence.at(now, f.account.Queued()))
+	return max(at, f.counts().at(now, f.account.Queued()))
 }
 
 func (f *foundLimit) ETA(now instant, ahead, _ int64) instant {
 	at := f.cooldown.At(now)
 	if at != never {
-		at = f.evidence.outlook(now, at, ahead, f.account.Queued())
+		at = f.counts().outlook(now, at, ahead, f.account.Queued())
 	}
 	return at
 }
 
-func (f *foundLimit) Regain(int64) time.Duration { return f.evidence.regain() }
+func (f *foundLimit) Regain(int64) time.Duration { return f.counts().regain() }
 
 // Words are those of Wait.Why.
 func (f *foundLimit) Words(now instant) string {
@@ -44,7 +52,8 @@ func (f *foundLimit) Words(now instant) string {
 	case f.only != nil && len(f.only.kinds) == 0: // who waits for it is to be asked anew
 	case f.rests(now):
 		return cause{what: causeCooldown, found: f}.in(now, f.terms.zero)
-	case f.evidence != nil && f.evidence.away.Releases(now):
+	case f.counts() == nil:
+	case f.evidence.away.Releases(now):
 		return "the host is back, and those who waited for it go one after another"
 	case f.evidence.believes():
 		return cause{what: causeRate, found: f}.in(now, f.terms.zero)

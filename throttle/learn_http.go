@@ -155,6 +155,11 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 		return lesson{}
 	}
 	k := p.drewOn()
+	if p.unnoted(k) {
+		e := k.learner.evidenceOf(k)
+		e.late()
+		defer e.over(now, p.permit.Granted)
+	}
 	m := k.learner.home()
 	if m == nil || m.joint == nil {
 		return p.teach(now, k, end, status, s)

@@ -12,7 +12,8 @@ import (
 // The token that Take returns holds these bits. It comes back when the request ends.
 const (
 	markAsks = stated.Asks   // it was let through to ask
-	markLone = markAsks << 1 // it started alone while others were under way
+	markLone = markAsks << 1 // of an endpoint: it started alone while others were under way
+	markTold = markAsks << 1 // of a learner: the evidence was told of it, as learning was not switched off then
 	loadAt   = 2             // above these stands the load that it met,
 	markBits = loadAt + 4    // and above that the generation in which it started
 )
@@ -21,10 +22,12 @@ const (
 func generation(m meter.Token) uint32 { return uint32(m >> markBits) }
 
 func (l *learner) Take(now instant, n int64, held bool) meter.Token {
+	m := l.foundLimit.Take(now, n, held)
 	if !l.terms.pausesOnly {
 		l.sent(now)
+		m |= markTold
 	}
-	return l.foundLimit.Take(now, n, held)
+	return m
 }
 
 // sent notes a request of l.
@@ -42,7 +45,7 @@ func (l *learner) sent(now instant) {
 func (l *learner) Return(now instant, n int64, m meter.Token, granted, answered instant) {
 	l.foundLimit.Return(now, n, m, granted, answered)
 	switch {
-	case l.terms.pausesOnly:
+	case m&markTold == 0:
 	case l.evidence != nil:
 		l.evidence.over(now, granted)
 	default:

@@ -197,7 +197,7 @@ func (p *attempt) move(now instant, k *endpoint) (x *endpoint, told *evidence) {
 	x = k.kind().within(p.r, now)
 	if p.endpoint = x; x.group != nil && x.group != k.group {
 		told = x.group.evidence
-		told.Under(told.UnderWay() + 1)
+		told.late()
 	}
 	return x, told
 }

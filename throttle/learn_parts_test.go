@@ -31,6 +31,41 @@ func oneEach(per time.Duration) testnet.Func {
 	}
 }
 
+// holding is oneEach whose answers can be held back.
+func holding(per time.Duration) (serve testnet.Func, hold func() (release func())) {
+	var at atomic.Pointer[chan struct{}]
+	inner := oneEach(per)
+	turn := make(chan struct{}, 1) // a mutex would keep virtual time from going on
+	serve = func(r *http.Request) (*http.Response, error) {
+		if c := at.Load(); c != nil {
+			<-*c
+		}
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		return inner(r)
+	}
+	return serve, func() func() {
+		c := make(chan struct{})
+		at.Store(&c)
+		return func() { at.Store(nil); close(c) }
+	}
+}
+
+// findParts makes calls until parts of GET /v0 are told apart.
+func findParts(t *testing.T, tr *throttle.Transport, per time.Duration) {
+	t.Helper()
+	for i := range 40 {
+		for base := range 4 {
+			mustGet(t, tr, fmt.Sprintf("http://h/v0/app%d/%d", base, i))
+		}
+		mustGet(t, tr, fmt.Sprintf("http://h/v0/app0/%d", i+1)) // which is refused mostly
+		time.Sleep(per)
+	}
+	if parts, _, _ := throttle.PartsUnderWay(tr, "h"); parts == 0 {
+		t.Fatal("no parts were found")
+	}
+}
+
 // Bases below one segment that are limited each on its own are told apart, in words as well, and a
 // refusal of one holds up no other.
 func TestARefusalOfAPartHoldsUpNoOther(t *testing.T) {

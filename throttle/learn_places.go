@@ -123,6 +123,7 @@ type placed struct {
 	queue.Permit
 	marks [3]uint32 // of the places: the server's, the host's, the endpoint's
 	holds bool      // the places are taken, and not given back
+	kinds bool      // those of the host and the endpoint, too: learning was not switched off
 	progress
 }
 
@@ -130,10 +131,16 @@ type placed struct {
 func (p *placed) enter(now instant, k *endpoint) {
 	l := k.learner
 	p.holds, p.marks[0] = true, uint32(l.Take(now, 1, true))
-	if !l.terms.pausesOnly {
+	if p.kinds = !l.terms.pausesOnly; p.kinds {
 		p.marks[1] = uint32(l.host.Take(now, 1, true))
 		p.marks[2] = uint32(k.Take(now, 1, true))
 	}
+}
+
+// unnoted reports whether learning was switched off when p was sent, and is on now: p has no place
+// of k's, and what is found was not told of it.
+func (p *attempt) unnoted(k *endpoint) bool {
+	return !p.permit.kinds && !k.learner.terms.pausesOnly && queue.Of(p.permit.Needs, &k.account) == nil
 }
 
 // vacate gives the places of a request of k back, once. Those who wait for them are to be planned
@@ -145,7 +152,7 @@ func (p *placed) vacate(now instant, k *endpoint) {
 	p.holds = false
 	l := k.learner
 	l.Return(now, 1, meter.Token(p.marks[0]), p.Granted, 0)
-	if l.terms.pausesOnly {
+	if !p.kinds {
 		return
 	}
 	l.host.Return(now, 1, meter.Token(p.marks[1]), p.Granted, 0)

@@ -136,7 +136,7 @@ func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) 
 	}
 	l.everyFound(func(f *foundLimit) {
 		held(cause{what: causeCooldown, found: f})
-		if f.evidence.believes() {
+		if f.counts().believes() {
 			add(cause{what: causeRate, found: f}, f.evidence.at(now, f.account.Queued()).Until(now))
 		}
 	})
