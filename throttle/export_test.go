@@ -150,3 +150,20 @@ func EvidenceUnderWay(tr *Transport, host string) int {
 	defer unlock()
 	return m.by[0].evidence.UnderWay()
 }
+
+// SharesKept is how much the first credential of a host remembers of kinds of request that draw on limits,
+// or do not, and how much of that is of kinds or limits that are forgotten.
+func SharesKept(tr *Transport, host string) (all, gone int) {
+	m, unlock := learnedOf(tr, host)
+	defer unlock()
+	l := m.by[0]
+	if l.paths == nil {
+		return 0, 0
+	}
+	for _, s := range l.paths.shares {
+		if !slices.Contains(l.endpoints, s.kind) || !slices.ContainsFunc(l.quotas, func(q *quota) bool { return q.ID == s.id }) {
+			gone++
+		}
+	}
+	return len(l.paths.shares), gone
+}

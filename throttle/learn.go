@@ -140,6 +140,7 @@ func (l *learner) dropEndpoint(now instant, part bool) bool {
 			for _, q := range k.quotas {
 				q.unbind(k)
 			}
+			l.dropShares(func(s *share) bool { return s.kind == k })
 			k.enterGroup(nil)
 			k.leave()
 			return true

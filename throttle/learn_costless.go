@@ -41,6 +41,14 @@ func (q *quota) share(k *endpoint) *share {
 	return nil
 }
 
+// dropShares forgets what is known of kinds or limits that are forgotten: else there would be no
+// room for others, and kinds that are called no more would count as those that draw.
+func (l *learner) dropShares(gone func(s *share) bool) {
+	if l.paths != nil {
+		l.paths.shares = slices.DeleteFunc(l.paths.shares, func(s share) bool { return gone(&s) })
+	}
+}
+
 // costless reports whether requests of k cost nothing of q.
 func (q *quota) costless(k *endpoint) bool {
 	s := q.share(k)

@@ -230,6 +230,9 @@ func (l *learner) dropQuota() bool {
 
 func (l *learner) drop(q *quota) {
 	l.quotas = slices.DeleteFunc(l.quotas, func(o *quota) bool { return o == q })
+	l.dropShares(func(s *share) bool {
+		return s.id == q.ID && !slices.ContainsFunc(l.quotas, func(o *quota) bool { return o.ID == q.ID })
+	})
 	l.release(q)
 }
 
