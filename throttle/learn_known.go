@@ -173,7 +173,7 @@ func (l *learner) recall(k *endpoint, now instant) {
 // grouped is the group of a kind that is one of the routes, made if there is none.
 func (l *learner) grouped(routes []string) *group {
 	for _, k := range l.endpoints {
-		if k.group != nil && slices.Contains(routes, k.key.String()) {
+		if k.group != nil && !k.isPart() && slices.Contains(routes, k.key.String()) {
 			return k.group
 		}
 	}

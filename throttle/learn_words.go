@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -75,12 +76,13 @@ func (c cause) atOnce() (n int, own bool) {
 	return host.Allowed(), false
 }
 
-// alone is the only kind of request that a pause or a rate is for; "": not one only.
+// alone is the only kind of request that a pause or a rate is for, or for parts of which; "": not one only.
 func (c cause) alone() string {
-	if kinds := c.kinds(); len(kinds) == 1 {
-		return kinds[0].key.String()
+	kinds := c.kinds()
+	if len(kinds) == 0 || slices.ContainsFunc(kinds, func(k *endpoint) bool { return k.kind() != kinds[0].kind() }) {
+		return ""
 	}
-	return ""
+	return kinds[0].key.String()
 }
 
 // kinds are the kinds of request that a pause or a rate is for; nil: all.
@@ -114,12 +116,20 @@ func (k *endpoint) name() string {
 func (c cause) only() string {
 	const most = 3 // that are named
 	var names []string
-	for i, k := range c.kinds() {
-		if i == most {
+	kinds := c.kinds()
+	for _, k := range kinds {
+		name := k.name()
+		if k.isPart() && slices.ContainsFunc(kinds, func(o *endpoint) bool { return o != k && o.isPart() && o.kind() == k.kind() }) {
+			name = "some parts of " + k.key.String()
+		}
+		if slices.Contains(names, name) {
+			continue
+		}
+		if len(names) == most {
 			names = append(names, "others")
 			break
 		}
-		names = append(names, k.name())
+		names = append(names, name)
 	}
 	if names == nil {
 		return ""

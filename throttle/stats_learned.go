@@ -26,7 +26,7 @@ type LearnedLimit struct {
 	Kind   LearnedKind
 	Name   string        // what the host calls it; "": nothing
 	Unit   string        // "requests", "tokens"; "" of a pause
-	Route  string        // the only kind of requests that it is known to bind: "GET /search", or a pattern of a budget; "": not one only
+	Route  string        // the only kind of requests that it is known to bind: "GET /search", or a pattern of a budget; "": not one only. If it binds a part of that, as one URL, Why says so
 	Source string        // where it comes from, in words: "said by RateLimit", "found by its refusals"; "": an assumption
 	Limit  float64       // units at once, or per Per; 0: not known, or a pause
 	Per    time.Duration // in which Limit counts; 0: not known, or no matter

@@ -163,7 +163,7 @@ func (r *record) queued(now instant, h *HostStats, c census) {
 		if a == nil {
 			continue // it goes as soon as we let go of the lock
 		}
-		if a.Paused > now {
+		if a.Paused > now && !w.By.(*ask).learn.restsAlone(a) {
 			x.State = StatePaused
 		}
 		if x.Why, x.For = a.Reason(now), 0; t != never {
@@ -229,19 +229,25 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *queue.Accoun
 	}
 }
 
-// binds reports whether c holds up requests that count in o.
+// restsAlone reports whether a, which k draws on, binds nothing but parts of a kind of request.
+func (k *endpoint) restsAlone(a *queue.Account) bool {
+	return k != nil && k.isPart() && (a == &k.account || k.group != nil && a == &k.group.account)
+}
+
+// binds reports whether c holds up all requests that count in o. What binds parts of a kind leaves
+// the others alone.
 func (c *holding) binds(o *route) bool {
 	endpoints := c.by.endpoints
 	switch kinds := c.kinds(); {
 	case c.quota != nil:
 		endpoints = c.quota.endpoints
 	case kinds != nil:
-		return slices.ContainsFunc(kinds, func(k *endpoint) bool { return k.route == o })
+		return slices.ContainsFunc(kinds, func(k *endpoint) bool { return k.route == o && !k.isPart() })
 	case c.endpoint != nil:
-		return c.endpoint.route == o
+		return c.endpoint.route == o && !c.endpoint.isPart()
 	}
 	return slices.ContainsFunc(endpoints, func(k *endpoint) bool {
-		return k.route == o && (c.what != causeRate || k.group == nil)
+		return k.route == o && !k.isPart() && (c.what != causeRate || k.group == nil)
 	})
 }
 
