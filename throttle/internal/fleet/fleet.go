@@ -264,9 +264,9 @@ func (f *Fleet) heard(b store.Booking, r store.Booked, sent time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, d := range b.Draws {
-		k := r.Keys[i]
+		k, clock := r.Keys[i], clockOf(b, r, i)
 		old, ok := f.seen[d.Key]
-		if k.Gen == 0 || ok && old.Gen == k.Gen && old.At > k.At {
+		if k.Gen == 0 || !possible(k.At, clock) || ok && old.Gen == k.Gen && old.At > k.At {
 			continue
 		}
 		for key := range f.seen {
@@ -278,20 +278,8 @@ func (f *Fleet) heard(b store.Booking, r store.Booked, sent time.Time) {
 		if n := ratedLimits(d); n < len(d.Limits) {
 			k.Levels = k.Levels[:n] // tallies remember their own
 		}
-		f.seen[d.Key] = heardOf{k, now, sent, clockOf(b, r, i)}
+		f.seen[d.Key] = heardOf{k, now, sent, clock}
 	}
-}
-
-// clockOf is what the clock read of the server that keeps key i of b; zero: unknown. Keys may
-// be on several servers.
-func clockOf(b store.Booking, r store.Booked, i int) int64 {
-	switch {
-	case len(b.Draws) == 1:
-		return r.Ready - r.Wait.Microseconds()
-	case len(b.Draws[i].Limits) > 0 && (r.Outcome == store.BookedAll || r.Outcome == store.BookedOne):
-		return r.Keys[i].At
-	}
-	return 0
 }
 
 func isBusy(err error) bool { return errors.Is(err, store.ErrBusy) }

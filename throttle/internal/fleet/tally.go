@@ -20,13 +20,14 @@ type Tally struct {
 	id, unit string
 
 	mu     sync.Mutex
-	known  bool   // the store has said the count
-	at     int64  // when the store last changed it, by its clock
-	count  int64  // units booked since this process knows it
-	shift  int64  // how many of these the store does not count any more
-	own    int64  // units that this process booked
-	most   int64  // how far the count may go
-	while  *Tally // most holds only while the count of this tally is still; nil: always
+	known  bool      // the store has said the count
+	at     int64     // when the store last changed it, by its clock
+	when   time.Time // when that was heard
+	count  int64     // units booked since this process knows it
+	shift  int64     // how many of these the store does not count any more
+	own    int64     // units that this process booked
+	most   int64     // how far the count may go
+	while  *Tally    // most holds only while the count of this tally is still; nil: always
 	still  int64
 	adds   int64 // units to be added; see Fleet.Add
 	adding bool  // a call that adds or raises is under way
@@ -108,6 +109,19 @@ func (t *Tally) limit(unit int) (store.Limit, float64) {
 	return l, float64(t.count - t.shift)
 }
 
+// hears is heard, of a call that was sent then. One that was sent after the last answer was heard is
+// later than that, whatever times they tell: the store's clock may have stepped back, or the last one
+// told no time that can be.
+func (t *Tally) hears(s store.Standing, level float64, own int64, sent time.Time) int64 {
+	t.mu.Lock()
+	if s.At < t.at && !t.when.After(sent) {
+		t.at = s.At - 1
+	}
+	t.when = time.Now()
+	t.mu.Unlock()
+	return t.heard(s, level, own)
+}
+
 // heard notes a level that the store said, after own units of this process were booked. It
 // returns the count.
 func (t *Tally) heard(s store.Standing, level float64, own int64) int64 {
@@ -152,7 +166,7 @@ func (q *queue) heard(b store.Booking, r store.Booked, sent time.Time) {
 		rated := ratedLimits(d)
 		for j, t := range q.keys[i].Tallies {
 			if k := rated + j; k < len(d.Limits) {
-				t.heard(r.Keys[i], r.Keys[i].Levels[k], charged(d.Units[d.Limits[k].Unit], r.Outcome))
+				t.hears(r.Keys[i], r.Keys[i].Levels[k], charged(d.Units[d.Limits[k].Unit], r.Outcome), sent)
 			}
 		}
 	}

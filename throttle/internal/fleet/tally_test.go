@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,27 @@ func TestTallyHearsOfARefund(t *testing.T) {
 	if n, _ := tally.Count(); n != 7 {
 		t.Errorf("a count of %d, want 7", n)
 	}
+}
+
+// An answer that was asked for after another one was heard is later, whatever time either tells.
+func TestTallyHearsWhateverTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, at := range []int64{math.MaxInt64, 3_600_000_000} {
+			tally := NewTally("limit", "requests")
+			tally.hears(store.Standing{At: at}, 6, 1, time.Now())
+			time.Sleep(time.Second)
+			begin := time.Now()
+			tally.hears(store.Standing{At: 5}, 8, 1, begin)
+			if n, _ := tally.Count(); n != 8 {
+				t.Errorf("a count of %d after one at %d, want 8", n, at)
+			}
+			time.Sleep(time.Second)
+			tally.hears(store.Standing{At: 4}, 7, 1, begin.Add(-time.Second/2)) // overtaken
+			if n, _ := tally.Count(); n != 8 {
+				t.Errorf("a count of %d after an answer that was overtaken, want 8", n)
+			}
+		}
+	})
 }
 
 // A process tells apart what it booked and what others did, also when some of it goes
