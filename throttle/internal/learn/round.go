@@ -13,11 +13,24 @@ func odd(x float64) float64 {
 		return 8
 	}
 	m := x / decade(x) // in [1, 10)
-	for _, r := range [...]struct {
-		m, cost float64
-	}{{1, 0}, {2, .3}, {5, .3}, {3, .7}, {4, .9}, {6, .9}, {1.5, .9}, {2.5, .9}, {8, 1.1}, {1.2, 1.3}, {7, 1.5}, {9, 1.5}, {7.5, 1.6}} {
-		if math.Abs(m-r.m) < 1e-6 {
-			return r.cost
+	if tenths := int(10*m + .5); math.Abs(m-float64(tenths)/10) < 1e-6 {
+		switch tenths {
+		case 10:
+			return 0
+		case 20, 50:
+			return .3
+		case 30:
+			return .7
+		case 40, 60, 15, 25:
+			return .9
+		case 80:
+			return 1.1
+		case 12:
+			return 1.3
+		case 70, 90:
+			return 1.5
+		case 75:
+			return 1.6
 		}
 	}
 	switch {
@@ -53,14 +66,22 @@ func roundest(lo, hi float64) float64 {
 		return lo
 	}
 	best, cost := (lo+hi)/2, 9.0
-	unit := math.Pow(10, math.Ceil(math.Log10(hi)))
+	unit := 1.0 // the least power of ten that is no less than hi
+	for unit < hi && unit < 1e15 {
+		unit *= 10
+	}
+	if hi < 1 || hi > unit {
+		unit = math.Pow(10, math.Ceil(math.Log10(hi)))
+	}
 	for range 5 {
-		for _, step := range [...]float64{unit, unit / 2, unit / 4} {
+		for i, step := range [...]float64{unit, unit / 2, unit / 4} {
 			n := math.Ceil(lo/step - 1e-9)
 			for k := 0; k < 12 && n*step <= hi*(1+1e-9); k++ {
-				if n > 0 {
+				if n > 0 && (i == 0 || int(n)%2 != 0) { // the even ones are multiples of the step before, too
 					if c := odd(n * step); c < cost {
-						best, cost = n*step, c
+						if best, cost = n*step, c; c == 0 {
+							return best
+						}
 					}
 				}
 				n++
