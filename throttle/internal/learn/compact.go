@@ -44,9 +44,10 @@ func (r *record) mergeAll(now Instant) {
 // no slot. For shapes that count refused units, they count with those that were refused before.
 func (r *record) foldRefused() {
 	var before *entry
+	epochs := r.finder()
 	k := 0
 	for _, l := range r.log {
-		only := l.under == 0 && l.taken == 0 && l.refused > 0 && r.epochAt(l.epoch) == nil
+		only := l.under == 0 && l.taken == 0 && l.refused > 0 && epochs.find(l.epoch) == nil
 		if only && before != nil && int(before.refused)+int(l.refused) < 1<<16 {
 			before.refused += l.refused
 			continue

@@ -8,20 +8,32 @@ import (
 
 // fit computes the size and the score of a candidate from the whole log, and its state at the
 // end of it.
-func (b *bank) fit(c *candidate, p *replay) {
+func (b *bank) fit(c *candidate, p *replay) { b.beats(c, math.Inf(-1), p) }
+
+// beats reports whether the score of a candidate is more than least. Only then it does what fit does.
+func (b *bank) beats(c *candidate, least float64, p *replay) bool {
+	lent, outages := b.kin.lends(c), 0.0
+	if c.ban == 0 {
+		outages = b.unexplained() + b.kin.banned()
+	}
+	most := lent - c.prior - outages - least + almost // so much against it is too much: hints make no score higher
+	if most <= 0 {
+		return false
+	}
 	p.run(&c.shape, &b.record, b.timing)
 	risen := p.risen
 	if c.family == atOnce {
 		p.risen = b.shown.into(p)
 	}
-	var doubt float64
-	c.size, c.against, doubt = p.size(c.size)
+	size, against, doubt := p.size(c.size, most)
 	p.risen = risen
-	c.score = p.told(&c.shape, c.size, &b.record, b.timing) + b.kin.lends(c) - c.prior - c.against - doubt
-	if c.ban == 0 {
-		c.score -= b.unexplained() + b.kin.banned()
+	if size == 0 {
+		return false
 	}
+	c.size, c.against = size, against
+	c.score = p.told(&c.shape, c.size, &b.record, b.timing) + lent - c.prior - c.against - doubt - outages
 	c.state = p.end
+	return c.score > least
 }
 
 // refit judges all candidates anew, but proposes none.
@@ -89,24 +101,22 @@ func (b *bank) try(c candidate, p *replay) {
 	if c.per <= 0 || like >= 0 && b.of[like].phase == c.phase {
 		return
 	}
-	b.fit(&c, p)
+	worst := like
 	switch {
 	case like >= 0:
-		if c.score > b.of[like].score {
-			b.of[like] = c
-		}
-		return
 	case len(b.of) < maxCandidates:
+		b.fit(&c, p)
 		b.of = append(b.of, c)
 		return
-	}
-	worst := 0
-	for i := range b.of {
-		if b.of[i].score < b.of[worst].score {
-			worst = i
+	default:
+		worst = 0
+		for i := range b.of {
+			if b.of[i].score < b.of[worst].score {
+				worst = i
+			}
 		}
 	}
-	if c.score > b.of[worst].score {
+	if b.beats(&c, b.of[worst].score, p) {
 		b.of[worst] = c
 	}
 }

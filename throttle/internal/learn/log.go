@@ -215,12 +215,31 @@ func (r *record) takenSince(t Instant) bool {
 	return slices.ContainsFunc(r.log, func(x entry) bool { return x.at >= t && x.taken > 0 })
 }
 
-// epochAt returns the epoch with that ID; nil: it is forgotten.
-func (r *record) epochAt(id uint16) *epoch {
-	for i := range r.epochs {
-		if r.epochs[i].id == id {
-			return &r.epochs[i]
-		}
+// A finder finds epochs of a record by the IDs that its log has, from the oldest entry on.
+type finder struct {
+	epochs []epoch
+	known  uint64 // bit x%64: one has ID x, or one that differs by a multiple of 64
+	next   int    // the index of the one after the last that was found
+}
+
+func (r *record) finder() finder {
+	f := finder{epochs: r.epochs}
+	for i := range f.epochs {
+		f.known |= 1 << (f.epochs[i].id % 64)
 	}
-	return nil
+	return f
+}
+
+// find returns the epoch with that ID; nil: it is forgotten.
+func (f *finder) find(id uint16) *epoch {
+	if f.known>>(id%64)&1 == 0 {
+		return nil
+	}
+	if f.next >= len(f.epochs) || f.epochs[f.next].id != id {
+		f.next = slices.IndexFunc(f.epochs, func(e epoch) bool { return e.id == id })
+	}
+	if f.next++; f.next == 0 {
+		return nil
+	}
+	return &f.epochs[f.next-1]
 }

@@ -1,6 +1,9 @@
 package learn
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Penalties are evidence against a size, as logarithms of odds: 1.5 makes a candidate less likely
 // by a factor of 4.5, and 4.5 by one of 90. They were chosen on train. Figures stand beside those
@@ -39,17 +42,28 @@ const (
 	// unjudged is for a refusal that is older than the log can judge, or too long after what it
 	// keeps of old requests. Without it, nothing could refute windows of an hour.
 	unjudged = .7
+
+	// lastSlots is the slots of which each suggests a size, if no size explains all of them.
+	lastSlots = 8
 )
 
 // penalty is how much the evidence is against a size, and how much less likely the size is as only
 // doubt about arrivals explains some refusals. Old slots count less.
 func (p *replay) penalty(size float64) (against, doubt float64) {
+	return p.penaltyBelow(math.Inf(1), size, 0)
+}
+
+// penaltyBelow is penalty, or +Inf if the sum of both, and of more that is against the size, is no
+// less than most.
+func (p *replay) penaltyBelow(most, size, more float64) (against, doubt float64) {
 	// If units of a bucket flow off within the doubt about arrivals, it explains any refusal: two
 	// requests may have arrived together by chance. The more units, the less likely that is.
-	unlikely := math.Log1p(p.blur/size) * blurred
 	// The same is true of requests of other processes that may have been under way at the time
-	// of the refusal: the later they are heard of, the less likely it is that they were.
-	aside := math.Log1p(p.lag) * blurred
+	// of the refusal, see aside: the later they are heard of, the less likely it is that they were.
+	unlikely := 0.0
+	if p.blur > 0 {
+		unlikely = math.Log1p(p.blur/size) * blurred
+	}
 	since, sinceDoubt := math.Inf(1), 0.0 // of the slots since the rise, and its odds
 	for i := p.n - 1; i >= 0; i-- {
 		s := &p.slots[i]
@@ -72,7 +86,7 @@ func (p *replay) penalty(size float64) (against, doubt float64) {
 		case size > s.clear+1-1e-6:
 			x += unjudged
 		case size > s.own+1-1e-6:
-			x += aside
+			x += p.aside
 		case size > s.sharp+1-1e-6:
 			x += unlikely
 			doubt += doubted * p.weight(i)
@@ -82,7 +96,9 @@ func (p *replay) penalty(size float64) (against, doubt float64) {
 		if s.later >= 0 && !s.void && size > s.later+1-1e-6 {
 			x += againstLater
 		}
-		against += x * p.weight(i)
+		if against += x * p.weight(i); against+more+doubt >= most && since+more+sinceDoubt >= most {
+			return math.Inf(1), 0
+		}
 	}
 	if since+sinceDoubt < against+doubt {
 		return since, sinceDoubt
@@ -97,16 +113,19 @@ func (p *replay) penalty(size float64) (against, doubt float64) {
 func (p *replay) weight(i int) float64 { return 1 - float64(p.n-1-i)/(2*maxEpochs) }
 
 // size returns the likeliest size, and what penalty says of it. was is the size that the shape had
-// before; zero: it had none.
-func (p *replay) size(was float64) (size, against, doubt float64) {
+// before; zero: it had none. It returns zero if there is no size that has less than most against it.
+func (p *replay) size(was, most float64) (size, against, doubt float64) {
+	var tried [2 + 2*lastSlots]float64
+	n := 0
 	try := func(s float64) { // takes s if it is better than the best so far
-		if s < 1 {
+		if s < 1 || slices.Contains(tried[:n], s) {
 			return
 		}
-		a, d := p.penalty(s)
-		a += .5 * odd(s)
-		if size == 0 || a+d < against+doubt {
-			size, against, doubt = s, a, d
+		tried[n], n = s, n+1
+		odds := .5 * odd(s)
+		a, d := p.penaltyBelow(most, s, odds)
+		if a += odds; a+d < most {
+			size, against, doubt, most = s, a, d, a+d
 		}
 	}
 	lo, hi := p.bounds()
@@ -121,25 +140,35 @@ func (p *replay) size(was float64) (size, against, doubt float64) {
 		}
 		return size, against, doubt
 	}
-	if s := roundestCount(lo-1e-3, hi-1e-6); s > 0 { // there is a size that all slots allow
+	if s := p.roundestCount(lo-1e-3, hi-1e-6); s > 0 { // there is a size that all slots allow
 		try(s)
 		try(math.Ceil(hi - 1 - 1e-6))
 		return size, against, doubt
 	}
 	try(math.Ceil(lo - 1e-3)) // no size explains everything: try those that explain one of the last slots
 	if s := &p.slots[p.n-1]; p.risen != 0 && s.level < 0 && s.reached > 0 {
-		try(roundestCount(s.reached, 2*s.reached))
+		try(p.roundestCount(s.reached, 2*s.reached))
 	}
-	for i := max(0, p.n-8); i < p.n; i++ {
+	for i := max(0, p.n-lastSlots); i < p.n; i++ {
 		s := &p.slots[i]
 		if s.level >= 0 && !s.void {
 			try(math.Ceil(s.level - 1e-6)) // the largest size that is less than level+1
 			if s.reached > 0 && s.reached < s.level {
-				try(roundestCount(s.reached, s.level))
+				try(p.roundestCount(s.reached, s.level))
 			}
 		}
 	}
-	return max(1, size), against, doubt
+	return size, against, doubt
+}
+
+// roundestCount is the function of that name.
+func (p *replay) roundestCount(lo, hi float64) float64 {
+	lo, hi = math.Ceil(lo-1e-6), math.Floor(hi+1e-6)
+	was := &p.counts[uint(31*lo+hi)%uint(len(p.counts))]
+	if was.lo != lo || was.hi != hi {
+		was.lo, was.hi, was.n = lo, hi, roundestCount(lo, hi)
+	}
+	return was.n
 }
 
 // bounds returns what all slots together allow: the size is at least lo, and less than hi.

@@ -28,13 +28,14 @@ type replay struct {
 	vagueSpan  Instant // for how long it lasted
 	vagueUnits float64 // how many of its units count at uncertain times
 	blur       float64 // for a bucket: units that flow off within the doubt about arrivals
-	lag        float64 // see timing
+	aside      float64 // how unlikely it is that requests of others were under way which explain a refusal, see penalty
 	hints      [hinted]struct {
 		st   state // of the limiter when the request with this hint was refused
 		at   Instant
 		hint Instant
 	}
-	nhints int
+	nhints int                             // of how many refusals so far; hints has the last of them, in turn
+	counts [32]struct{ lo, hi, n float64 } // what roundestCount said last, as candidates of one search ask the same
 }
 
 // A timing is what is known of the way to the server and of its work.
@@ -54,7 +55,7 @@ const busyDoubt = .1
 // run replays the log for a shape. If it is in doubt when a request arrived, the instant counts
 // at which the shape explains the answer best.
 func (p *replay) run(s *shape, r *record, t timing) {
-	p.n, p.nhints, p.blur, p.lag = 0, 0, 0, t.lag
+	p.n, p.nhints, p.blur, p.aside = 0, 0, 0, math.Log1p(t.lag)*blurred
 	if s.family == bucket {
 		p.blur = float64(t.slack) / float64(s.per)
 	}
@@ -65,42 +66,43 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	st := s.begin(r.log[from].at + t.half)
 	st.head = int32(from)
 	cur := slot{level: -1, later: -1}
-	last, e := uint16(0), (*epoch)(nil) // the epoch that began last
+	last, e, epochs := uint16(0), (*epoch)(nil), r.finder() // the epoch that began last; nil: it is forgotten
 	p.vague = math.MinInt64 / 4
 	for i := from; i < len(r.log); i++ {
-		l := &r.log[i]
-		early, own := 0.0, math.Inf(1)
+		l, begins := &r.log[i], false
+		if l.refused > 0 && l.epoch != 0 && l.epoch != last {
+			last, e = l.epoch, epochs.find(l.epoch)
+			begins = e != nil
+		}
+		tells := l.refused > 0 && l.epoch != 0 && e != nil // the refusal is one of an epoch that is known
+		early, own := 0.0, 0.0
 		if s.family == atOnce {
 			all, some, most := l.level(&t)
 			own = min((1+busyDoubt)*some, most)
 			st.level, early = all, own+min((1+busyDoubt)*t.work, 1)*l.others()
-		} else if l.refused > 0 {
+		} else if tells {
 			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // at the earliest arrival: units that stop counting soon still did
 		}
 		cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
 		s.spread(&st, l, r.log, t.half)
 		p.blurs(s, l, st.start-t.half, t.slack)
 		if l.taken > 0 {
-			cur.reached = max(cur.reached, p.reached(s, st, l, r.log, t))
+			if x := p.reached(s, &st, l, r.log, &t); x > cur.reached {
+				cur.reached = x
+			}
 		}
 		if l.refused == 0 {
 			continue
 		}
-		cur.sharp = s.inUse(&st, max(l.at+t.half, st.start))
-		cur.level = max(early, cur.sharp)
-		if s.family == atOnce {
-			cur.sharp = cur.level
+		if tells {
+			cur.found(s, s.inUse(&st, max(l.at+t.half, st.start)), early, own)
 		}
-		cur.own = min(own, cur.level)
 		banned := s.refuses(&st, l.last+t.half, t.slack)
-		if l.epoch != 0 && l.epoch != last {
-			last = l.epoch
-			if e = r.epochAt(l.epoch); e != nil { // else it is forgotten, and ends no slot
-				cur.void = banned
-				p.ends(&cur, r, e, l, st, l.at+t.half, s)
-				cur = slot{later: -1}
-			}
-		} else if e != nil && l.epoch != 0 && p.n > 0 && !banned {
+		if begins {
+			cur.void = banned
+			p.ends(&cur, r, e, l, &st, l.at+t.half, s)
+			cur = slot{level: -1, later: -1}
+		} else if tells && !banned {
 			p.later(cur.level)
 		}
 		cur.level = -1
@@ -112,15 +114,29 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	p.end = st
 }
 
+// found notes the level that a refusal found. At the earliest arrival it was early, and own is the
+// part of it without what other processes sent, of requests at a time.
+func (b *slot) found(s *shape, level, early, own float64) {
+	b.sharp = level
+	if b.level = level; early > level {
+		b.level = early
+	}
+	b.own = b.level
+	if s.family == atOnce {
+		b.sharp, b.own = b.level, min(own, b.level)
+	}
+}
+
 // blurs notes that the units of l count at uncertain times: if they are uneven, all of them, unless
 // l is so short that it is as good as an instant; if the last window began, at start, between
 // them, as many as it may have got more or fewer.
 func (p *replay) blurs(s *shape, l *entry, start, slack Instant) {
-	span, units := l.last-l.at, float64(l.taken)
+	span, units := l.last-l.at, 0.0
 	switch {
 	case l.uneven > 0 && span > max(s.per/16, slack):
+		units = float64(l.taken)
 	case start > l.at && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per:
-		units = min(units, 1+float64(l.uneven)/4)
+		units = min(float64(l.taken), 1+float64(l.uneven)/4)
 	default:
 		return
 	}
@@ -129,7 +145,7 @@ func (p *replay) blurs(s *shape, l *entry, start, slack Instant) {
 
 // reached is the level that the accepted units of an entry show, which were just added to st. It
 // is the least that is possible, as nobody knows when each unit of a merged entry was sent.
-func (p *replay) reached(s *shape, st state, l *entry, log []entry, t timing) float64 {
+func (p *replay) reached(s *shape, st *state, l *entry, log []entry, t *timing) float64 {
 	if s.family == atOnce {
 		return (1 - busyDoubt) * st.level
 	}
@@ -140,7 +156,7 @@ func (p *replay) reached(s *shape, st state, l *entry, log []entry, t timing) fl
 		return st.level - float64(l.under) - n + max(even, n/float64((span+2*t.slack)/s.per+1))
 	}
 	at := l.last + t.half + t.slack
-	level := s.peek(&st, at, log, t.half) - float64(l.under)
+	level := s.peek(st, at, log, t.half) - float64(l.under)
 	if s.family == slidingLog && int(st.head) < len(log) { // of the oldest entry that counts, some units may count no more
 		h := &log[st.head]
 		if gone := at - s.per - t.half - h.at; gone >= 0 && h.last > h.at {
@@ -167,7 +183,7 @@ func (p *replay) later(level float64) {
 
 // ends ends a slot with the first refusal of epoch e, which arrived at at and has entry l. st is the
 // state then.
-func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st state, at Instant, s *shape) {
+func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st *state, at Instant, s *shape) {
 	cur.epoch = e.id
 	shutOut := e.streak >= shutOutFrom
 	cur.void = cur.void || shutOut
@@ -181,12 +197,8 @@ func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st state, at Ins
 	}
 	p.push(*cur)
 	if e.hint >= 0 && !shutOut {
-		if p.nhints == hinted {
-			copy(p.hints[:], p.hints[1:])
-			p.nhints--
-		}
-		h := &p.hints[p.nhints]
-		h.st, h.at, h.hint = st, at, e.hint
+		h := &p.hints[p.nhints%hinted]
+		h.st, h.at, h.hint = *st, at, e.hint
 		p.nhints++
 	}
 }

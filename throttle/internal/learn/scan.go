@@ -50,7 +50,7 @@ func (b *bank) bestPhase(u usualPeriod, p *replay) (best candidate) {
 	best.score = math.Inf(-1)
 	for i := range Instant(scanPhases) {
 		c := candidate{shape: shape{family: counter, per: Instant(u.per), phase: i * Instant(u.per) / scanPhases}, prior: u.cost + rareCounter + lonePhase}
-		if b.fit(&c, p); c.score > best.score {
+		if b.beats(&c, best.score, p) {
 			best = c
 		}
 	}
@@ -67,7 +67,7 @@ func (b *bank) tune(c candidate, p *replay) candidate {
 	for step := 1.0 / 8; step > 1.0/128; step /= 2 {
 		for _, by := range [...]float64{1 - step, 1 + step} {
 			d := c.near(by, step/4, b.log[len(b.log)-1].at)
-			if b.fit(&d, p); d.score > c.score {
+			if b.beats(&d, c.score, p) {
 				c = d
 			}
 		}
@@ -100,7 +100,7 @@ func (b *bank) polish(c candidate, p *replay) candidate {
 		for _, by := range [...]Instant{-step, step} {
 			d := c
 			d.phase = mod(c.phase+by, c.per)
-			if b.fit(&d, p); d.score > c.score {
+			if b.beats(&d, c.score, p) {
 				c = d
 			}
 		}

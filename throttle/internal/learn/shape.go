@@ -81,13 +81,15 @@ func (s *shape) pass(st *state, at Instant, log []entry, half Instant) {
 			st.open, st.level = false, 0
 		}
 	default:
-		if n := (at - st.start) / s.per; n > 0 {
-			st.prev = st.level
-			if n > 1 {
-				st.prev = 0
-			}
-			st.level, st.start = 0, st.start+n*s.per
+		if at-st.start < s.per {
+			return
 		}
+		n := (at - st.start) / s.per
+		st.prev = st.level
+		if n > 1 {
+			st.prev = 0
+		}
+		st.level, st.start = 0, st.start+n*s.per
 	}
 }
 
@@ -118,13 +120,13 @@ func (s *shape) takeBack(st *state, i int, at Instant, n float64) {
 // spread counts the units of an entry. They are taken to have come evenly, so that a merged entry
 // never shows a higher level than there was.
 func (s *shape) spread(st *state, l *entry, log []entry, half Instant) {
-	n, span := float64(l.under)+float64(l.taken), float64(l.last-l.at)
-	if n <= 1 || span <= 0 || s.family == atOnce {
-		s.pass(st, l.last+half, log, half)
-		s.add(st, l.last+half, n)
+	units, at, last := int(l.under)+int(l.taken), l.at+half, l.last+half
+	if units <= 1 || last <= at || s.family == atOnce {
+		s.pass(st, last, log, half)
+		s.add(st, last, float64(units))
 		return
 	}
-	at, last := l.at+half, l.last+half
+	n, span := float64(units), float64(last-at)
 	s.pass(st, at, log, half)
 	switch s.family {
 	case bucket:
@@ -196,9 +198,24 @@ func (s *shape) peek(st *state, at Instant, log []entry, half Instant) float64 {
 	case s.family == bucket:
 		return max(0, s.flowed(st, at))
 	}
+	if s.stays(st, at, log, half) {
+		return s.inUse(st, max(at, st.start))
+	}
 	then := *st
 	s.pass(&then, at, log, half)
 	return s.inUse(&then, max(at, then.start))
+}
+
+// stays reports whether pass, of a shape that is no bucket, would change nothing. Mostly so, and a
+// copy of the state would take longer.
+func (s *shape) stays(st *state, at Instant, log []entry, half Instant) bool {
+	switch {
+	case st.barred != 0:
+		return false
+	case s.family == slidingLog:
+		return int(st.head) >= len(log) || log[st.head].last+half+s.per > at
+	}
+	return at-st.start < s.per || s.family == atOnce
 }
 
 // almost is by how much a level may exceed a size, because of errors of rounding.

@@ -61,7 +61,7 @@ func TestTheLevelDoesNotDependOnTheSize(t *testing.T) {
 			if x, _ := p.penalty(size); x > 1e-6 { // but the doubt of a nanosecond
 				t.Fatalf("%s of %v: %v speaks against the truth", name, size, x)
 			}
-			if got, _, _ := p.size(0); math.Abs(got-size) > 1 {
+			if got, _, _ := p.size(0, math.Inf(1)); math.Abs(got-size) > 1 {
 				t.Errorf("%s of %v: found %v", name, size, got)
 			}
 		}
