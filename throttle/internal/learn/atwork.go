@@ -22,8 +22,13 @@ const (
 )
 
 func (s *served) sample(d float64) {
-	s.n = min(s.n+1, servedOf)
 	e := d - s.mean
+	if s.n++; s.n > servedOf { // by a constant it is divided in less time
+		s.n = servedOf
+		s.mean += e / servedOf
+		s.deviation += (math.Abs(e) - s.deviation) / servedOf
+		return
+	}
 	s.mean += e / s.n
 	s.deviation += (math.Abs(e) - s.deviation) / s.n
 }

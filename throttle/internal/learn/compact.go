@@ -6,8 +6,12 @@ import "math"
 // last pass. It fits into entry.uneven.
 const mostUneven = 1 << 14
 
-// leastHalvings says that neighbours may be merged if an eighth of their age lies between them.
-const leastHalvings = 3
+// leastHalvings says that neighbours may be merged if an eighth of their age lies between them, and
+// mostHalvings that those are merged first which are closer than a 128th.
+const (
+	leastHalvings = 3
+	mostHalvings  = 7
+)
 
 // compact makes room when the log is full, and reports whether it did anything. It merges
 // neighbours whose requests were all accepted, if they are closer to one another than an eighth
@@ -34,10 +38,28 @@ func (r *record) compact(now Instant) bool {
 // mergeAll merges as much as is needed.
 func (r *record) mergeAll(now Instant) {
 	for most := 1; len(r.log) > keptEntries && most <= mostUneven; most *= 4 {
-		for halvings := 7; len(r.log) > keptEntries && halvings >= leastHalvings; halvings-- {
+		for halvings := r.nearest(now); len(r.log) > keptEntries && halvings >= leastHalvings; halvings-- {
 			r.merge(now, halvings, float64(most))
 		}
 	}
+}
+
+// nearest is how many times the age of neighbours can be halved, up to mostHalvings, so that some are
+// no further apart. With more, merge would pass over the log in vain.
+func (r *record) nearest(now Instant) int {
+	halvings := leastHalvings - 1
+	for i := 1; i < len(r.log) && halvings < mostHalvings; i++ {
+		for halvings < mostHalvings && r.near(&r.log[i-1], &r.log[i], now, halvings+1) {
+			halvings++
+		}
+	}
+	return halvings
+}
+
+// near reports whether b, the neighbour after a, is no further from it than its age, halved so many
+// times.
+func (r *record) near(a, b *entry, now Instant, halvings int) bool {
+	return b.last-a.at <= max(r.grain, (now-b.last)>>halvings)
 }
 
 // foldRefused drops entries of nothing but refused units whose epochs are forgotten, as these end
@@ -66,14 +88,15 @@ func (r *record) merge(now Instant, halvings int, most float64) {
 	k := 0
 	for i := 1; i < len(r.log); i++ {
 		a, b := &r.log[k], &r.log[i]
-		near := b.last-a.at <= max(r.grain, (now-b.last)>>halvings)
-		if near && a.allAccepted() && b.allAccepted() && int(a.taken)+int(b.taken) < 1<<15 && a.unevenWith(b) <= most {
-			a.uneven = uint16(a.unevenWith(b))
-			if int(b.busy)-int(b.gone) > int(a.busy)-int(a.gone) {
-				a.busy, a.gone, a.theirs = b.busy, b.gone, b.theirs
+		if r.near(a, b, now, halvings) && a.allAccepted() && b.allAccepted() && int(a.taken)+int(b.taken) < 1<<15 {
+			if uneven := a.unevenWith(b); uneven <= most {
+				a.uneven = uint16(uneven)
+				if int(b.busy)-int(b.gone) > int(a.busy)-int(a.gone) {
+					a.busy, a.gone, a.theirs = b.busy, b.gone, b.theirs
+				}
+				a.last, a.taken, a.against = b.last, a.taken+b.taken, a.against|b.against
+				continue
 			}
-			a.last, a.taken, a.against = b.last, a.taken+b.taken, a.against|b.against
-			continue
 		}
 		if k++; k < i {
 			r.log[k] = *b

@@ -176,10 +176,15 @@ func (m *mind) price(now Instant) float64 {
 	return max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), min(units, seen, mostPrice))
 }
 
-// decide chooses when to send: the instant at which one of the candidates has room that costs
+// choose chooses when to send: the instant at which one of the candidates has room that costs
 // least. If the server has a candidate that has room earlier, all who wait have lost the time
-// since then; if it has one that has room later, a request is refused.
-func (m *mind) decide(now Instant, n, waiting int) Plan {
+// since then; if it has one that has room later, a request is refused. p is the weight of those that
+// have room at at, and those of the majority have it at most.
+func (m *mind) choose(now Instant, n, waiting int) (at, most Instant, p float64) {
+	if m.bank.live == 1 {
+		at = m.bank.ready(&m.bank.of[0], now, float64(n))
+		return at, at, 1
+	}
 	var buf [maxCandidates]chance
 	k := 0
 	total, dear := 0.0, 0.0 // dear: the sum of weight times price of the candidates that have no room yet
@@ -198,9 +203,9 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 		waited = lead.weight * float64(m.climb.seen.waited)
 	}
 	behind := 1 + behindPart*float64(min(waiting, mostQueue))
-	best, cost, p := 0, math.Inf(1), 0.0
+	best, cost := 0, math.Inf(1)
 	sure, vain := 0.0, 0.0 // sure: the weights of those that have room; vain: the sum of weight times how long they have had it
-	most := ch[k-1].at     // when those of the majority have room
+	most = ch[k-1].at
 	for i := range ch {
 		if i > 0 {
 			vain += sure * float64(ch[i].at-ch[i-1].at)
@@ -217,7 +222,12 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 			best, cost, p = i, x, sure
 		}
 	}
-	at := ch[best].at
+	return ch[best].at, most, p
+}
+
+// decide plans when to send: when choose says, but no later than its reason is trusted.
+func (m *mind) decide(now Instant, n, waiting int) Plan {
+	at, most, p := m.choose(now, n, waiting)
 	at = min(at, m.latest(now, most))
 	if k := len(m.bank.epochs); m.taken < m.refused && m.bank.epochs[k-1].streak > 2 {
 		at = max(at, m.refused+(m.refused-m.streak)/streakPart)

@@ -105,7 +105,13 @@ func (r *record) find(sent Instant) *entry {
 
 // last returns the index of the last entry that begins no later than then; -1: there is none.
 func (r *record) last(then Instant) int {
-	return sort.Search(len(r.log), func(i int) bool { return r.log[i].at > then }) - 1
+	k := len(r.log)
+	for ; k > 0 && k > len(r.log)-8; k-- { // most that are looked for are among the last
+		if r.log[k-1].at <= then {
+			return k - 1
+		}
+	}
+	return sort.Search(k, func(i int) bool { return r.log[i].at > then }) - 1
 }
 
 // refused notes that a request was refused which was sent at sent and has entry l (nil: that is

@@ -41,8 +41,11 @@ func (t *trips) unheard(d Instant) { t.lag += (d - t.lag) / 8 }
 func (t *trips) slack() Instant { return min(t.least, 2*t.deviation) + 5e5 }
 
 func (t *trips) timing() timing {
-	mean := float64(max(1, t.mean))
-	return timing{half: t.least / 2, slack: t.slack(), lag: float64(t.lag) / mean}
+	x := timing{half: t.least / 2, slack: t.slack()}
+	if t.lag != 0 {
+		x.lag = float64(t.lag) / float64(max(1, t.mean))
+	}
+	return x
 }
 
 // past is the log of a server that never refused. It takes few bytes: what was sent long ago is
