@@ -1,8 +1,10 @@
 package learn
 
 import (
+	"container/heap"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // TestBeats: a candidate that is dropped before all is known of it has no higher score than asked,
@@ -25,6 +27,76 @@ func TestBeats(t *testing.T) {
 						t.Fatalf("%s: got %+v, want %+v", name, d, c)
 					}
 				}
+			}
+		}
+	}
+}
+
+// oddServers are servers that refuse as no limiter does: the i-th request, which arrives at at.
+var oddServers = map[string]func(i int, at Instant, r *rand.Rand) bool{
+	"half by chance":   func(_ int, _ Instant, r *rand.Rand) bool { return r.IntN(2) == 0 },
+	"a tenth likewise": func(_ int, _ Instant, r *rand.Rand) bool { return r.IntN(10) == 0 },
+	"every second":     func(i int, _ Instant, _ *rand.Rand) bool { return i%2 == 0 },
+	"two of seven":     func(i int, _ Instant, _ *rand.Rand) bool { return i%7 > 4 },
+	"by a fast clock":  func(_ int, at Instant, _ *rand.Rand) bool { return at%(second/50) < second/100 },
+	"by a slower one":  func(_ int, at Instant, _ *rand.Rand) bool { return at%(second/10) < second/15 },
+}
+
+// playOdd plays such a server, with callers that never wait for one another. Before each call of the
+// Learner it calls step, and calls what that returns after it.
+func playOdd(refuse func(i int, at Instant, r *rand.Rand) bool, hint func(r *rand.Rand) Refusal, trip Instant, steps int, step func(l *Learner) func()) {
+	l, r, now := new(Learner), rand.New(rand.NewPCG(1, uint64(trip))), zero
+	var under events
+	for i := 0; i < steps; {
+		done := step(l)
+		p := l.Next(now, 1, 20)
+		done()
+		done = step(l)
+		switch {
+		case p.At <= now && len(under) < 64:
+			l.Sent(now, 1)
+			i++
+			heap.Push(&under, event{at: now + trip + Instant(r.Int64N(int64(trip))), sent: now, ok: !refuse(i, now+trip/2, r)})
+		case p.At > now && (len(under) == 0 || p.At < under[0].at):
+			now = p.At
+		default:
+			e := heap.Pop(&under).(event)
+			if now = max(now, e.at); e.ok {
+				l.Accepted(now, e.sent, 1)
+			} else {
+				l.Refused(now, e.sent, 1, hint(r))
+			}
+		}
+		done()
+	}
+}
+
+// TestAStepIsBounded: whatever a server does, no single call of a Learner replays its log for more
+// than so many candidates. Entries are counted, so that it does not depend on the machine: each takes
+// some 40 ns, with all that is made of it.
+func TestAStepIsBounded(t *testing.T) {
+	const most = 400 * maxEntries
+	for name, refuse := range oddServers {
+		for hint, says := range map[string]func(r *rand.Rand) Refusal{
+			"nothing":  func(*rand.Rand) Refusal { return Refusal{} },
+			"a second": func(*rand.Rand) Refusal { return waits(time.Second) },
+			"anything": func(r *rand.Rand) Refusal { return waits(time.Duration(r.IntN(3e8))) },
+		} {
+			for _, trip := range []Instant{second / 1000, second / 20} {
+				playOdd(refuse, says, trip, 250, func(l *Learner) func() {
+					passed := func() uint32 {
+						if l.mind == nil {
+							return 0
+						}
+						return l.mind.bank.passed
+					}
+					before := passed()
+					return func() {
+						if n := passed() - before; n > most {
+							t.Errorf("refuses %s, says %s, trip %v: a call passed over %d entries, want %d at most", name, hint, time.Duration(trip), n, most)
+						}
+					}
+				})
 			}
 		}
 	}

@@ -67,6 +67,7 @@ type record struct {
 	lastID uint16  // of the epochs
 	apart  bool    // the next request gets an entry of its own
 	cut    bool    // the oldest entries were dropped
+	passed uint32  // entries that replays have passed over, so that work can be counted
 	since  Instant // the end of the last row that was taken for an outage, see reopened; zero: none was
 }
 

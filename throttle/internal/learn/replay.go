@@ -63,6 +63,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		return
 	}
 	from := r.from(s)
+	r.passed += uint32(len(r.log) - from)
 	st := s.begin(r.log[from].at + t.half)
 	st.head = int32(from)
 	cur := slot{level: -1, later: -1}
