@@ -53,7 +53,7 @@
 // the wait is for the refused request alone. Without
 // such a wait, an instant that Next has named does not move later while nothing happens: if
 // Next is called at that instant, it returns now. Whatever a hostile
-// server does costs no more than 9 KiB and 2 ms for each step. A Learner that was told of
+// server does costs no more than 9 KiB, and some 2 ms for each step. A Learner that was told of
 // no refusal has 224 bytes and makes no garbage.
 //
 // A process of a fleet also tells its Learner what others sent and what of it was refused. Two
