@@ -52,14 +52,22 @@ func TestSlowStoreServesWhatADeadOneDoes(t *testing.T) {
 		})
 		for name, trip := range trips {
 			t.Run(budget+" "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := rand.New(rand.NewPCG(1, 1))
-					n, changes := served(t, farstore.Vary(func() time.Duration { return trip(r) }), budget)
-					t.Logf("%d of %d", n, dead)
-					if least := 0.9 * float64(dead); float64(n) < least {
-						t.Errorf("%d requests served with %d changes of state, want %.0f at least", n, changes, least)
-					}
-				})
+				const runs = 3 // each has chances of its own: where one serves .90 to .93 of it, others serve .95
+				n, changes := 0, 0
+				for seed := range uint64(runs) {
+					synctest.Test(t, func(t *testing.T) {
+						r := rand.New(rand.NewPCG(seed, 1))
+						some, changed := served(t, farstore.Vary(func() time.Duration { return trip(r) }), budget)
+						n, changes = n+some, changes+changed
+						if least := 0.85 * float64(dead); float64(some) < least {
+							t.Errorf("%d requests served, want %.0f at least in each run", some, least)
+						}
+					})
+				}
+				t.Logf("%d of %d", n, runs*dead)
+				if least := 0.9 * float64(runs*dead); float64(n) < least {
+					t.Errorf("%d requests served with %d changes of state, want %.0f at least", n, changes, least)
+				}
 			})
 		}
 	}
