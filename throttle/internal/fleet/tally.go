@@ -109,36 +109,27 @@ func (t *Tally) limit(unit int) (store.Limit, float64) {
 	return l, float64(t.count - t.shift)
 }
 
-// hears is heard, of a call that was sent then. One that was sent after the last answer was heard is
-// later than that, whatever times they tell: the store's clock may have stepped back, or the last one
-// told no time that can be.
-func (t *Tally) hears(s store.Standing, level float64, own int64, sent time.Time) int64 {
-	t.mu.Lock()
-	if s.At < t.at && !t.when.After(sent) {
-		t.at = s.At - 1
-	}
-	t.when = time.Now()
-	t.mu.Unlock()
-	return t.heard(s, level, own)
-}
-
-// heard notes a level that the store said, after own units of this process were booked. It
-// returns the count.
-func (t *Tally) heard(s store.Standing, level float64, own int64) int64 {
+// heard notes a level that the store said, after own units of this process were booked, in answer to a
+// call that was sent then. It returns the count. A call that was sent after the last answer was heard
+// has a later answer, whatever times they tell: the store's clock may have stepped back, or the last
+// one told no time that can be.
+func (t *Tally) heard(s store.Standing, level float64, own int64, sent time.Time) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	later := s.At > t.at || s.At < t.at && !t.when.After(sent)
+	t.when = time.Now()
 	t.own += own
 	n := int64(level) + t.shift
 	switch {
-	case t.known && (s.At < t.at || s.At == t.at && own > 0 && n < t.count): // a later answer was heard before
+	case t.known && !later && (s.At < t.at || own > 0 && n < t.count): // a later answer was heard before
 		return n
-	case t.known && s.At > t.at && level < float64(t.count-t.shift)/2: // it fell too much for refunds: the next hour began, or the store lost its state
+	case t.known && later && level < float64(t.count-t.shift)/2: // it fell too much for refunds: the next hour began, or the store lost its state
 		t.shift = t.count + own - int64(level)
 		n = t.count + own
 	}
 	t.known, t.at, t.count = true, s.At, n
 	if t.past != nil {
-		t.past = t.past.add(time.Now(), n)
+		t.past = t.past.add(t.when, n)
 	}
 	return n
 }
@@ -166,7 +157,7 @@ func (q *queue) heard(b store.Booking, r store.Booked, sent time.Time) {
 		rated := ratedLimits(d)
 		for j, t := range q.keys[i].Tallies {
 			if k := rated + j; k < len(d.Limits) {
-				t.hears(r.Keys[i], r.Keys[i].Levels[k], charged(d.Units[d.Limits[k].Unit], r.Outcome), sent)
+				t.heard(r.Keys[i], r.Keys[i].Levels[k], charged(d.Units[d.Limits[k].Unit], r.Outcome), sent)
 			}
 		}
 	}

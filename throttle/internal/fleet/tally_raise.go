@@ -51,7 +51,7 @@ func (f *Fleet) add(ctx context.Context, key string, ts []*Tally) {
 		f.guard.heard(err, time.Since(begin), false)
 		for i, t := range ts {
 			if err == nil {
-				t.hears(r.Keys[0], r.Keys[0].Levels[i], 0, begin)
+				t.heard(r.Keys[0], r.Keys[0].Levels[i], 0, begin)
 			} else {
 				t.gave(d.Units[i].All)
 			}
@@ -98,7 +98,7 @@ func (f *Fleet) lift(ctx context.Context, key string, mark *Tally, n int64) {
 		if err != nil {
 			return
 		}
-		if mark.hears(r.Keys[0], r.Keys[0].Levels[0], 0, begin); r.Keys[0].Levels[0] == level {
+		if mark.heard(r.Keys[0], r.Keys[0].Levels[0], 0, begin); r.Keys[0].Levels[0] == level {
 			return // others have not raised it: the key is paused
 		}
 	}

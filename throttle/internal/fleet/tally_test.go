@@ -127,8 +127,8 @@ func TestTalliesBindNobodyAlone(t *testing.T) {
 // the lower count is then of the one before, not of a store that lost the other.
 func TestTallyHearsTwoAnswersInAnyOrder(t *testing.T) {
 	tally := NewTally("limit", "requests")
-	tally.heard(store.Standing{At: 1}, 6, 1)
-	if n := tally.heard(store.Standing{At: 1}, 2, 1); n != 2 {
+	tally.heard(store.Standing{At: 1}, 6, 1, time.Time{})
+	if n := tally.heard(store.Standing{At: 1}, 2, 1, time.Time{}); n != 2 {
 		t.Errorf("the overtaken one was booked as %d, want 2", n)
 	}
 	n, _ := tally.Count()
@@ -142,9 +142,9 @@ func TestTallyHearsTwoAnswersInAnyOrder(t *testing.T) {
 // that the count has fallen.
 func TestTallyHearsOfARefund(t *testing.T) {
 	tally := NewTally("limit", "requests")
-	tally.heard(store.Standing{At: 1}, 9, 1)
+	tally.heard(store.Standing{At: 1}, 9, 1, time.Time{})
 	for range 3 {
-		tally.heard(store.Standing{At: 1}, 7, 0)
+		tally.heard(store.Standing{At: 1}, 7, 0, time.Time{})
 	}
 	if n, _ := tally.Count(); n != 7 {
 		t.Errorf("a count of %d, want 7", n)
@@ -156,15 +156,15 @@ func TestTallyHearsWhateverTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, at := range []int64{math.MaxInt64, 3_600_000_000} {
 			tally := NewTally("limit", "requests")
-			tally.hears(store.Standing{At: at}, 6, 1, time.Now())
+			tally.heard(store.Standing{At: at}, 6, 1, time.Now())
 			time.Sleep(time.Second)
 			begin := time.Now()
-			tally.hears(store.Standing{At: 5}, 8, 1, begin)
+			tally.heard(store.Standing{At: 5}, 8, 1, begin)
 			if n, _ := tally.Count(); n != 8 {
 				t.Errorf("a count of %d after one at %d, want 8", n, at)
 			}
 			time.Sleep(time.Second)
-			tally.hears(store.Standing{At: 4}, 7, 1, begin.Add(-time.Second/2)) // overtaken
+			tally.heard(store.Standing{At: 4}, 7, 1, begin.Add(-time.Second/2)) // overtaken
 			if n, _ := tally.Count(); n != 8 {
 				t.Errorf("a count of %d after an answer that was overtaken, want 8", n)
 			}
