@@ -22,15 +22,14 @@ const (
 )
 
 func (s *served) sample(d float64) {
-	e := d - s.mean
-	if s.n++; s.n > servedOf { // by a constant it is divided in less time
-		s.n = servedOf
-		s.mean += e / servedOf
-		s.deviation += (math.Abs(e) - s.deviation) / servedOf
-		return
+	part := 1.0 / servedOf // so that nothing is divided for most samples
+	if s.n < servedOf {
+		s.n++
+		part = 1 / s.n
 	}
-	s.mean += e / s.n
-	s.deviation += (math.Abs(e) - s.deviation) / s.n
+	e := d - s.mean
+	s.mean += e * part
+	s.deviation += (math.Abs(e) - s.deviation) * part
 }
 
 // into says for how long the server works: for a fixed time, and an exponential one beyond that.

@@ -102,9 +102,11 @@ func (b *bank) full(c *candidate, now Instant) Instant {
 func (b *bank) agreed(among uint16) float64 {
 	lead := &b.of[0]
 	rate, w := lead.rate(lead.size), lead.weight
+	if lead.family == atOnce {
+		return w
+	}
 	for i := 1; i < len(b.of); i++ {
-		c := &b.of[i]
-		if among&(1<<i) != 0 && math.Abs(c.rate(c.size)-rate) <= agreeing*rate && c.family != atOnce && lead.family != atOnce {
+		if c := &b.of[i]; among&(1<<i) != 0 && c.family != atOnce && math.Abs(c.rate(c.size)-rate) <= agreeing*rate {
 			w += c.weight
 		}
 	}

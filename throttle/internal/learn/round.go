@@ -66,12 +66,9 @@ func roundest(lo, hi float64) float64 {
 		return lo
 	}
 	best, cost := (lo+hi)/2, 9.0
-	unit := 1.0 // the least power of ten that is no less than hi
-	for unit < hi && unit < 1e15 {
+	unit := decade(hi)
+	if unit < hi {
 		unit *= 10
-	}
-	if hi < 1 || hi > unit {
-		unit = math.Pow(10, math.Ceil(math.Log10(hi)))
 	}
 	for range 5 {
 		for i, step := range [...]float64{unit, unit / 2, unit / 4} {
