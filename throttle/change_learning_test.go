@@ -38,12 +38,7 @@ func TestLearningIsSwitchedWhileRequestsAreUnderWay(t *testing.T) {
 				wg.Wait()
 			}
 			set(false)
-			for _, n := range throttle.UnderWay(tr, "h") {
-				if n != 0 {
-					t.Errorf("off %t: kinds count %v requests under way, want none", off, throttle.UnderWay(tr, "h"))
-					break
-				}
-			}
+			noneUnderWay(t, tr, fmt.Sprintf("off %t", off))
 			time.Sleep(time.Minute)
 			release := hold()
 			wg.Go(func() { mustGet(t, tr, "http://h/v0/app0/z") })

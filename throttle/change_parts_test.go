@@ -84,12 +84,7 @@ func TestWhateverChangesPartsAreGivenBack(t *testing.T) {
 			if n := throttle.Waiting(t, tr); n != 0 {
 				t.Errorf("seed %d: %d wait, want none", seed, n)
 			}
-			for _, n := range throttle.UnderWay(tr, "h") {
-				if n != 0 {
-					t.Errorf("seed %d: kinds count %v requests under way, want none", seed, throttle.UnderWay(tr, "h"))
-					break
-				}
-			}
+			noneUnderWay(t, tr, fmt.Sprint("seed ", seed))
 			parts, _, evidence := throttle.PartsUnderWay(tr, "h")
 			if all := throttle.EvidenceUnderWay(tr, "h"); evidence != 0 || all != 0 {
 				t.Errorf("seed %d: by the evidence %d requests of %d parts are under way, and %d of all; want none", seed, evidence, parts, all)

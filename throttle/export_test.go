@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
@@ -31,18 +32,18 @@ func BudgetsKept(l *Limiter) int { return len(l.rules.said) }
 // PoolsKept is how many partitions of pools tr keeps.
 func PoolsKept(tr *Transport) int { return len(tr.pools) }
 
-// learnedOf is what was learned of a host, and what gives its lock back.
-func learnedOf(tr *Transport, host string) (m *learned, unlock func()) {
+// learnedOf is what was learned of a host, and its domain, which is locked.
+func learnedOf(tr *Transport, host string) (*learned, *queue.Domain) {
 	r := homeOf(tr, host)
 	e := r.lock()
-	return r.learned, e.Unlock
+	return r.learned, e
 }
 
 // LearnedKept is of how many credentials of a host tr keeps apart what it learns, and
 // the most limits and kinds of request that it keeps of one.
 func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	for _, l := range m.by {
 		limits, kinds = max(limits, len(l.quotas)), max(kinds, len(l.endpoints))
 	}
@@ -52,8 +53,8 @@ func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
 // UnderWay is how many requests are under way by what each kind of request, or part of one, of the
 // first credential of a host counts.
 func UnderWay(tr *Transport, host string) (n []int) {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	for _, k := range m.by[0].endpoints {
 		n = append(n, k.slow.UnderWay())
 	}
@@ -62,18 +63,17 @@ func UnderWay(tr *Transport, host string) (n []int) {
 
 // ObjectsKept is how many URLs of the first credential of a host are kept that were refused.
 func ObjectsKept(tr *Transport, host string) int {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	return len(m.by[0].blame.objects.by)
 }
 
 // StatesAWindow reports whether the first limit that a host stated is taken for one of
 // windows, or it stated none.
 func StatesAWindow(tr *Transport, host string) bool {
-	r := homeOf(tr, host)
-	e := r.lock()
+	m, e := learnedOf(tr, host)
 	defer e.Unlock()
-	quotas := r.learned.by[0].endpoints[0].quotas
+	quotas := m.by[0].endpoints[0].quotas
 	return len(quotas) == 0 || quotas[0].Facts(e.Now()).Kind == refill.Window
 }
 
@@ -100,8 +100,8 @@ const (
 // requests are under way of those that share limits with no other kind, by their places and by the
 // evidence that there is.
 func PartsUnderWay(tr *Transport, host string) (parts, places, evidence int) {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	l := m.by[0]
 	for _, k := range l.endpoints {
 		if !k.isPart() || k.group == nil {
@@ -117,8 +117,8 @@ func PartsUnderWay(tr *Transport, host string) (parts, places, evidence int) {
 
 // PartsAlone is how many parts of kinds of request there are whose kind was forgotten.
 func PartsAlone(tr *Transport, host string) (n int) {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	l := m.by[0]
 	for _, k := range l.endpoints {
 		if k.isPart() && !slices.Contains(l.endpoints, k.kind()) {
@@ -130,8 +130,8 @@ func PartsAlone(tr *Transport, host string) (n int) {
 
 // KindsCounted are the kinds of request of the first credential of a host whose parts are counted.
 func KindsCounted(tr *Transport, host string) (names []string) {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	for _, k := range m.by[0].endpoints {
 		if k.paths != nil && k.paths.parts != nil {
 			names = append(names, k.key.String())
@@ -146,16 +146,16 @@ const MostCounted = mostCounted
 // EvidenceUnderWay is how many requests are under way by the evidence for what all requests of the first
 // credential of a host share.
 func EvidenceUnderWay(tr *Transport, host string) int {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	return m.by[0].evidence.UnderWay()
 }
 
 // SharesKept is how much the first credential of a host remembers of kinds of request that draw on limits,
 // or do not, and how much of that is of kinds or limits that are forgotten.
 func SharesKept(tr *Transport, host string) (all, gone int) {
-	m, unlock := learnedOf(tr, host)
-	defer unlock()
+	m, e := learnedOf(tr, host)
+	defer e.Unlock()
 	l := m.by[0]
 	if l.paths == nil {
 		return 0, 0
