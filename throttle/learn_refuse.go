@@ -93,7 +93,7 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	f.chance = f.chance && g.limited
 	doubtful := g.limited && k.overload.Doubtful()
 	if doubtful {
-		f.away = absence.New(now, l.scope.since(now), l.scope.came())
+		f.away = absence.New(now, l.scope.since(k.overload.Refusing()), l.scope.came())
 	}
 	switch {
 	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent():

@@ -250,10 +250,10 @@ func (s *scope) came() absence.Crowd {
 	return absence.Crowd{N: max(1, n), Within: within}
 }
 
-// since is when the one came that waits longest; now if nobody waits.
-func (s *scope) since(now instant) instant {
+// since is when the one came that waits longest; began if nobody waits.
+func (s *scope) since(began instant) instant {
 	if w := s.Oldest(); w != nil {
 		return w.Since
 	}
-	return now
+	return began
 }

@@ -124,6 +124,54 @@ func TestAHostThatStaysDownIsNoLimiter(t *testing.T) {
 	})
 }
 
+// TestFewCallersAskSeldom: a host that refuses everybody soon after the first call, with few
+// callers who each wait for an answer before they call again, is asked more and more seldom:
+// some twenty times in five minutes. When it is back that is noticed after a third of the
+// time for which it was down.
+func TestFewCallersAskSeldom(t *testing.T) {
+	for callers := 1; callers <= 4; callers++ {
+		synctest.Test(t, func(t *testing.T) {
+			const up, down = time.Second, 5 * time.Minute
+			start := time.Now()
+			var asked, failed atomic.Int64
+			var back atomic.Int64
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(10 * time.Millisecond)
+				switch at := time.Since(start); {
+				case at < up:
+					return stub(r)
+				case at < up+down:
+					asked.Add(1)
+					return testnet.Answer(r, 503, nil, nil), nil
+				default:
+					back.CompareAndSwap(0, int64(at-up-down))
+					return stub(r)
+				}
+			}), weir.Config{Throttle: throttle.Config{MaxWait: 10 * time.Minute}}))(t)
+			var wg sync.WaitGroup
+			for range callers {
+				wg.Go(func() {
+					for time.Since(start) < up+2*down {
+						resp, err := rt.RoundTrip(get(t, "http://h/"))
+						if err != nil || resp.StatusCode != 200 {
+							failed.Add(1)
+							time.Sleep(time.Second)
+							continue
+						}
+						resp.Body.Close()
+						time.Sleep(40 * time.Millisecond)
+					}
+				})
+			}
+			wg.Wait()
+			t.Logf("%d callers: asked %d times, back after %v, %d failed", callers, asked.Load(), time.Duration(back.Load()), failed.Load())
+			if n := asked.Load(); n > 40 || time.Duration(back.Load()) > down/3 || failed.Load() > 0 {
+				t.Errorf("%d callers: asked %d times in %v, want 40 at most; %d failed, want none; back after %v, want %v at most", callers, n, down, failed.Load(), time.Duration(back.Load()), down/3)
+			}
+		})
+	}
+}
+
 // TestAHostThatIsBackServesAllWhoCome: a host refused everybody for a while, and most of its
 // callers had no time to wait. Soon after it is back, all calls are sent to it again.
 func TestAHostThatIsBackServesAllWhoCome(t *testing.T) {

@@ -133,6 +133,10 @@ func (o *Overload) Limited(now meter.Instant, p Past) bool {
 // refused: it may be down after all.
 func (o *Overload) Doubtful() bool { return o.run != nil && o.run.longest == 0 }
 
+// Refusing is when the first request was sent that Doubtful speaks of. It is called only if
+// that is true.
+func (o *Overload) Refusing() meter.Instant { return o.run.first }
+
 // Plausible reports whether a bare answer may be chance, as in [Coin.Plausible].
 func (o *Overload) Plausible() bool { return o.suspect != nil && o.suspect.coin.Plausible() }
 
