@@ -159,6 +159,30 @@ func TestFleetMeterAtTheServer(t *testing.T) {
 	}
 }
 
+// TestFleetAlignedWindowAtTheServer holds a window by the clock where it is counted: a request
+// that is under way when one ends counts in the next one, too.
+func TestFleetAlignedWindowAtTheServer(t *testing.T) {
+	for _, tc := range []struct {
+		budget string
+		slow   time.Duration
+	}{{"30/5s align UTC", 1250 * time.Millisecond}, {"20/s align UTC", 250 * time.Millisecond}, {"40/4s even align UTC", 400 * time.Millisecond}} {
+		rate := throttle.MustParseBudget(tc.budget).Rates[0]
+		for seed := range uint64(6) {
+			synctest.Test(t, func(t *testing.T) {
+				in := make(map[time.Time]int)
+				for _, at := range lateFleet(t, rate, tc.slow, throttle.FleetConfig{}, seed).At {
+					in[at.Truncate(rate.Per)]++
+				}
+				for at, n := range in {
+					if n > rate.Limit {
+						t.Errorf("%s, seed %d: %d requests arrived in the window from %v on", tc.budget, seed, n, at)
+					}
+				}
+			})
+		}
+	}
+}
+
 // slowAnswers is a base whose answers come after d.
 func slowAnswers(d time.Duration) http.RoundTripper {
 	return answers(func(*http.Request) *http.Response {

@@ -45,6 +45,7 @@ func newBatch(q *queue, b store.Booking, r store.Booked, sent time.Time) *batch 
 		f.place.gens = append(f.place.gens, r.Keys[i].Gen)
 		f.place.from = append(f.place.from, r.Start(i))
 	}
+	q.late.end(f.place)
 	return f
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -16,13 +17,18 @@ import (
 // happens within an eighth of the window, so the last change of a date comes after little more
 // than a quarter of it. Bookings reach half a window ahead, so none is made on room that such a
 // change takes away.
+//
+// A window by the store's clock is not kept longer by the Spread. So the next booking tells the
+// store of all units that were on their way when one ended, answered or not: they count in the
+// next window, too.
 type lateness struct {
-	atOnce bool          // nothing is booked ahead
-	slack  time.Duration // how late an answer may be without a new date
-	due    time.Duration // within which time the store is told; zero: no rate needs that
-	open   []*Grant      // not answered
-	late   []*Grant      // answered late, but the store was not told
-	timer  *time.Timer   // nil: not armed
+	atOnce  bool          // nothing is booked ahead
+	slack   time.Duration // how late an answer may be without a new date
+	due     time.Duration // within which time the store is told; zero: no rate needs that
+	aligned []meter.Spec  // rates whose windows are by the clock
+	open    []*Grant      // not answered
+	late    []*Grant      // answered late, but the store was not told
+	timer   *time.Timer   // nil: not armed
 }
 
 // mostSilence is the longest due, as the eighth of a long window would be: a store that loses
@@ -34,7 +40,13 @@ type place struct {
 	begins time.Time // that time or a later one, by this process's clock
 	gens   []int64   // the generation of the store's state, per draw
 	from   []int64   // that time by the store's clock, in microseconds, per draw
+	ends   time.Time // when the first window by the store's clock that it is in ends; zero: there is none
+	told   bool      // the store is being told of what was not answered then
 }
+
+// over reports whether a window by the store's clock has ended since p, of which the store is
+// not told.
+func (p *place) over(now time.Time) bool { return !p.ends.IsZero() && !p.told && !now.Before(p.ends) }
 
 // A move is one store.Moved, and the grants whose units it moves.
 type move struct {
@@ -45,12 +57,28 @@ type move struct {
 	grants []*Grant
 }
 
+// end sets when the first window of rates ends that p is in.
+func (n *lateness) end(p *place) {
+	if len(n.aligned) == 0 || len(p.from) == 0 {
+		return
+	}
+	at := time.UnixMicro(p.from[0])
+	for _, r := range n.aligned {
+		if end := p.begins.Add(meter.WindowEnd(at.In(r.Align), r.Per).Sub(at)); p.ends.IsZero() || end.Before(p.ends) {
+			p.ends = end
+		}
+	}
+}
+
 // newLateness returns the lateness that the rates of keys need.
 func newLateness(keys []Key, c Config, now time.Time) lateness {
 	var n lateness
 	for _, d := range keys {
 		n.atOnce = n.atOnce || d.AtOnce
 		for _, r := range d.Rates {
+			if r.Align != nil {
+				n.aligned = append(n.aligned, r)
+			}
 			slack, due := spread(r, c), min(r.Per/8, mostSilence)
 			switch storeLimit(r, c, now)[0].Kind {
 			case store.MeterLimit:
@@ -108,7 +136,7 @@ func (g *Grant) Answered() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := &q.late
-	if n.drop(g) && now.Sub(g.place.begins) > n.slack {
+	if n.drop(g) && (now.Sub(g.place.begins) > n.slack || g.place.over(now)) {
 		g.came = now
 		n.late = append(n.late, g)
 		n.arm(q, n.due)
@@ -204,13 +232,22 @@ func (n *lateness) tell(b *store.Booking, now time.Time, open time.Duration) (to
 		}
 		return true
 	}
-	n.late = slices.DeleteFunc(n.late, func(g *Grant) bool { return add(g, now.Sub(g.came)+n.slack) })
-	if open >= 0 {
+	n.late = slices.DeleteFunc(n.late, func(g *Grant) bool {
+		age := now.Sub(g.came)
+		if !g.place.over(g.came) {
+			age += n.slack
+		}
+		return add(g, age)
+	})
+	if open >= 0 || len(n.aligned) > 0 {
 		for _, g := range n.open {
-			if now.Sub(g.place.begins) >= open {
+			if open >= 0 && now.Sub(g.place.begins) >= open || g.place.over(now) {
 				add(g, 0)
 			}
 		}
+	}
+	for _, t := range told {
+		t.place.told = t.place.told || t.open
 	}
 	for i := range b.Draws {
 		for _, t := range told {
@@ -229,10 +266,14 @@ func (n *lateness) heard(q *queue, told []*move, sent time.Time, r store.Booked,
 			for _, k := range r.Keys {
 				p.gens, p.from = append(p.gens, k.Gen), append(p.from, k.At-t.age.Microseconds())
 			}
+			n.end(p)
 			for _, g := range t.grants {
 				g.place = p
 			}
-		} else if !t.open && n.due > 0 {
+			continue
+		}
+		t.place.told = t.place.told && !t.open
+		if !t.open && n.due > 0 {
 			n.late = append(n.late, t.grants...)
 			n.arm(q, n.due)
 		}
