@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
@@ -47,6 +48,7 @@ type KnownHost struct {
 type KnownLimit struct {
 	Kind   LearnedKind   `json:"kind"`
 	Routes []string      `json:"routes,omitempty"` // the kinds of request that it is known to bind: "GET /search"; none: all
+	Parts  string        `json:"parts,omitempty"`  // of the one of Routes that a rate binds, each on its own or together: "each object", "some URLs", "some path forms together"; "": it binds all of Routes
 	Name   string        `json:"name,omitempty"`   // what the host calls it
 	Part   string        `json:"part,omitempty"`   // of several of one name, as the host tells them apart
 	Unit   string        `json:"unit,omitempty"`
@@ -108,6 +110,9 @@ func (l *KnownLimit) credible(now time.Time) bool {
 	finite := func(x float64) bool { return x >= 0 && x <= math.MaxInt32 } // not NaN either
 	if !finite(l.Limit) || !finite(l.Left) || l.Per < 0 || l.Per > stated.MostWindow || len(l.Routes) > maxEndpoints ||
 		!presentable(l.Name) || !presentable(l.Part) || !presentable(l.Unit) || !presentable(l.Source) || slices.ContainsFunc(l.Routes, func(r string) bool { return !presentable(r) }) {
+		return false
+	}
+	if l.Parts != "" && (l.Kind != LearnedRate || len(l.Routes) != 1 || attribution.DivisionOf(l.Parts).Split == attribution.All) {
 		return false
 	}
 	switch l.Kind {

@@ -184,6 +184,7 @@ type endpointPaths struct {
 	whole   *endpoint           // of which this is a part; nil: of none
 	part    uint64              // which one
 	kin     learn.Kin           // what was found for groups of parts of this that are no more
+	before  *KnownLimit         // of parts of this, in another run; nil: nothing was known
 
 	shared *sharedWindow // nil: how many at a time is this process's alone
 }

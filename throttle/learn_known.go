@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ func (l *learner) keep(now instant) []KnownLimit {
 	x.atOnce(&l.host.Slow, nil)
 	for _, k := range l.endpoints {
 		x.kind(k)
+		x.parts(k)
 	}
 	for _, q := range l.quotas {
 		if limit, ok := q.keep(now); ok {
@@ -82,6 +84,42 @@ func (x *keeping) kind(k *endpoint) {
 		}
 	}
 	x.atOnce(&k.slow, routes)
+}
+
+// parts keeps how parts of k have limits of their own, and of these the one in the middle. Which part
+// is which is not kept: names would tell paths, and what is found for one part is likely that of others.
+func (x *keeping) parts(k *endpoint) {
+	name, whole := k.key.Whole()
+	if !whole || k.isPart() || !k.divided() {
+		return
+	}
+	limit, ok := k.commonLimit(x.now)
+	if b := k.paths.before; !ok && b != nil { // as before, for all that is known
+		limit = learn.Limit{Units: b.Limit, Per: b.Per, Burst: b.Left}
+	} else if !ok {
+		return
+	}
+	x.list = append(x.list, KnownLimit{
+		Kind: LearnedRate, Routes: []string{name}, Parts: k.paths.parts.Found().String(), Unit: requests,
+		Limit: limit.Units, Per: limit.Per, Left: limit.Burst,
+	})
+}
+
+// commonLimit is the limit of parts of k that is in the middle of those that still hold some up.
+func (k *endpoint) commonLimit(now instant) (learn.Limit, bool) {
+	var all []learn.Limit
+	for _, g := range k.groupsOfParts() {
+		if limit, ok := g.evidence.found(); ok && g.evidence.binds(now) {
+			all = append(all, limit)
+		}
+	}
+	if len(all) == 0 {
+		return learn.Limit{}, false
+	}
+	slices.SortFunc(all, func(a, b learn.Limit) int {
+		return cmp.Or(cmp.Compare(a.Units/a.Per.Seconds(), b.Units/b.Per.Seconds()), cmp.Compare(a.Per, b.Per))
+	})
+	return all[(len(all)-1)/2], true
 }
 
 // called reports whether l knows the route.
@@ -150,6 +188,10 @@ func (l *learner) recall(k *endpoint, now instant) {
 			}
 			made(c).Recall(now, until, l.terms.MaxPause, x.Source)
 		case LearnedRate:
+			if x.Parts != "" {
+				k.recallParts(now, x)
+				continue
+			}
 			of := (*endpoint)(nil) // those that have no limit of their own
 			if all {
 				made(&l.cooldown)
@@ -168,6 +210,15 @@ func (l *learner) recall(k *endpoint, now instant) {
 		}
 	}
 	from.recalled = true
+}
+
+// recallParts lets parts of k have limits of their own, as was found before.
+func (k *endpoint) recallParts(now instant, x *KnownLimit) {
+	if l := k.learner; l.terms.Fleet || !l.mayCount(now) {
+		return
+	}
+	p := made(&k.paths)
+	p.parts, p.before = attribution.Divided(attribution.DivisionOf(x.Parts)), x
 }
 
 // grouped is the group of a kind that is one of the routes, made if there is none.

@@ -37,8 +37,7 @@ func (k *endpoint) divided() bool {
 	if k.paths == nil || k.paths.parts == nil {
 		return false
 	}
-	_, split := k.paths.parts.Found()
-	return split != attribution.All
+	return k.paths.parts.Found().Split != attribution.All
 }
 
 // partOf is to which part of k, which is no part itself, r belongs.
@@ -74,7 +73,7 @@ func (k *endpoint) known(r *http.Request) (x *endpoint, part uint64) {
 		return k, 0
 	}
 	p := k.partOf(r)
-	way, _ := k.paths.parts.Found()
+	way := k.paths.parts.Found().Way
 	for _, x := range k.learner.endpoints {
 		if x.isPart() && x.paths.whole == k && x.paths.part == p[way] {
 			return x, 0
@@ -125,18 +124,32 @@ func (k *endpoint) resemble(now instant) {
 	if !k.isPart() || k.group == nil {
 		return
 	}
-	kin := k.kind().paths.kin.Clone()
-	for _, x := range k.learner.endpoints {
-		if x.isPart() && x.kind() == k.kind() && x.group != k.group && x.group != nil && x.group.evidence.sure() {
-			kin.Add(&x.group.evidence.Learner)
+	all := k.kind().paths
+	kin := all.kin.Clone()
+	for _, g := range k.kind().groupsOfParts() {
+		if g != k.group && g.evidence.sure() {
+			kin.Add(&g.evidence.Learner)
 		}
+	}
+	if all.before != nil && kin.Empty() {
+		k.group.evidence.recall(now, all.before, k.learner.terms.MaxPause)
 	}
 	k.group.evidence.Resemble(now, kin)
 }
 
+// groupsOfParts are the groups of parts of k.
+func (k *endpoint) groupsOfParts() (groups []*group) {
+	for _, x := range k.learner.endpoints {
+		if x.isPart() && x.kind() == k && x.group != nil && x.group.kinds[0] == x {
+			groups = append(groups, x.group)
+		}
+	}
+	return groups
+}
+
 // groupOfParts is the group for a part of k.
 func (k *endpoint) groupOfParts() *group {
-	if _, split := k.paths.parts.Found(); split == attribution.Few {
+	if k.paths.parts.Found().Split == attribution.Few {
 		for _, x := range k.learner.endpoints {
 			if x.kind() == k && x.isPart() && x.group != nil {
 				return x.group

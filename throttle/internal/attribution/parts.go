@@ -240,9 +240,12 @@ func (s *Parts) doubt() bool {
 
 func pair(t [2]answered) float64 { return t[0].log() + t[1].log() }
 
-// Found reports which Way has parts with limits of their own, and whether each has its own or they
-// share one. All: there are none, for all that is known.
-func (s *Parts) Found() (Way, Split) { return s.way, s.split }
+// Found is how parts have limits, for all that is known.
+func (s *Parts) Found() Division { return Division{s.way, s.split, s.every} }
+
+// Divided are Parts that begin with what was found in an earlier run of the program. Answers may
+// refute it.
+func Divided(d Division) *Parts { return &Parts{way: d.Way, split: d.Split, every: d.Every} }
 
 // Own reports whether the part of p has limits of its own.
 func (s *Parts) Own(p Part) bool {

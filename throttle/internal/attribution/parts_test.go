@@ -56,8 +56,8 @@ func TestAnswersTellWhichPartsHaveLimits(t *testing.T) {
 		for i := range uint64(100) {
 			var s attribution.Parts
 			partly(&s, seed, rand.New(rand.NewPCG(i, 7)), 600, test.stay, test.limitOf)
-			way, split := s.Found()
-			if split == test.split && (split == attribution.All || way == test.way) {
+			d := s.Found()
+			if d.Split == test.split && (test.split == attribution.All || d.Way == test.way) {
 				found++
 			}
 		}
@@ -102,7 +102,7 @@ func TestAWrongSplitIsTakenBack(t *testing.T) {
 				spent = dice.IntN(2) == 0
 			}
 			s.Count(attribution.PartOf(seed, "GET", fmt.Sprint("/items/", j), len("/items")), spent && dice.IntN(4) > 0)
-			if _, split := s.Found(); split != attribution.All {
+			if s.Found().Split != attribution.All {
 				wrong++
 			}
 			answers++
@@ -139,7 +139,7 @@ func TestAPartIsFoundThatComesLate(t *testing.T) {
 				}
 			}
 			hot := attribution.PartOf(seed, "GET", "/items/hot", len("/items"))
-			if _, split := s.Found(); split != attribution.All && s.Own(hot) {
+			if s.Found().Split != attribution.All && s.Own(hot) {
 				found++
 			}
 		}

@@ -64,6 +64,9 @@ func (k *Kin) Add(l *Learner) {
 	}
 }
 
+// Empty reports whether no kin have found a limiter.
+func (k *Kin) Empty() bool { return len(k.of) == 0 }
+
 // Clone is a copy of k that shares nothing with it.
 func (k *Kin) Clone() Kin { return Kin{slices.Clone(k.of), k.shut} }
 
