@@ -149,9 +149,12 @@ func (l *learner) dropEndpoint(now instant, part bool) bool {
 	return false
 }
 
+// idle reports whether k may be forgotten. It may not while somebody waits for it or for what it shares
+// with few kinds: who came later would know nothing of what those wait for.
 func (k *endpoint) idle(now instant) bool {
 	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && !k.rests(now) && k.group.idle(now) &&
-		!k.account.Waited()
+		!k.account.Waited() && !(k.group != nil && k.group.account.Waited()) &&
+		!slices.ContainsFunc(k.quotas, func(q *quota) bool { return q.account.Waited() })
 }
 
 // made is *p, made if need be.

@@ -83,7 +83,10 @@ func (l *learner) divide(q *quota, w attribution.Where, depth attribution.Depth,
 	l.hearFrom(w)
 	if d := l.division(&q.ID); d != nil {
 		d.depth = max(d.depth, depth)
-	} else if len(l.paths.divided) < maxQuotas {
+	} else {
+		if len(l.paths.divided) >= maxQuotas {
+			l.dropDivisions()
+		}
 		l.paths.divided = append(l.paths.divided, division{id: q.ID, depth: depth})
 	}
 	l.changes = true
@@ -93,6 +96,14 @@ func (l *learner) divide(q *quota, w attribution.Where, depth attribution.Depth,
 	}
 	q.Sharing.Divide(depth)
 	q.Unbind()
+}
+
+// dropDivisions forgets those of names that no limit has any more. Then there is room for a limit that
+// has none: there are at most maxQuotas limits.
+func (l *learner) dropDivisions() {
+	l.paths.divided = slices.DeleteFunc(l.paths.divided, func(d division) bool {
+		return !slices.ContainsFunc(l.quotas, func(q *quota) bool { return q.ID == d.id })
+	})
 }
 
 // sort takes in what an answer tells of who shares q.
