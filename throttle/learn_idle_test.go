@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,4 +70,56 @@ func TestAKindIsKeptWhileRequestsOfItWait(t *testing.T) {
 			t.Errorf("of 16 calls %d were refused, want none, or as many as show that the limit is what it was", refused)
 		}
 	})
+}
+
+// A host is not forgotten for others as long as a limit that it showed may bind, be it one of all its
+// requests or of one kind.
+func TestAHostIsKeptWhileALimitOfItBinds(t *testing.T) {
+	for _, limited := range []string{"/", "/rare/"} {
+		synctest.Test(t, func(t *testing.T) {
+			const per = 3 * time.Minute
+			last := time.Time{}
+			tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(20 * time.Millisecond)
+				if r.URL.Host != "h" || !strings.HasPrefix(r.URL.Path, limited) {
+					return testnet.Answer(r, 200, nil, nil), nil
+				}
+				if time.Since(last) < per {
+					return testnet.Answer(r, 429, nil, nil), nil
+				}
+				last = time.Now()
+				return testnet.Answer(r, 200, nil, nil), nil
+			}), throttle.Config{MaxWait: time.Hour, MaxKeys: 10})
+			found := func() bool {
+				h := statsOf(t, tr)
+				return h.Host == "h" && slices.ContainsFunc(h.Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate })
+			}
+			for i := range 10 {
+				mustServe(t, tr, fmt.Sprintf("http://h/rare/%d", i))
+				mustServe(t, tr, "http://h/other/x")
+			}
+			if !found() {
+				t.Fatalf("%s: no limit was found", limited)
+			}
+			time.Sleep(4 * time.Minute)
+			for i := range 100 {
+				mustServe(t, tr, fmt.Sprintf("http://h%d/x", i))
+			}
+			hosts := tr.Stats().Hosts
+			if !slices.ContainsFunc(hosts, func(h throttle.HostStats) bool { return h.Host == "h" }) {
+				t.Errorf("%s: the host was forgotten, of which a limit may bind", limited)
+			}
+		})
+	}
+}
+
+// mustServe gets url until it is served.
+func mustServe(t *testing.T, tr *throttle.Transport, url string) {
+	t.Helper()
+	for status := 0; status != 200; {
+		if resp, err := testnet.Get(t, t.Context(), tr, url); err == nil {
+			resp.Body.Close()
+			status = resp.StatusCode
+		}
+	}
 }

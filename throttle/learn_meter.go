@@ -121,12 +121,8 @@ func (k *endpoint) Regain(int64) time.Duration { return k.slow.Place() }
 
 // idle reports that forgetting all of l would lose nothing that still binds.
 func (l *learner) idle(now instant) bool {
-	if l.rests(now) || l.evidence.binds(now) {
-		return false
-	}
 	idle := !slices.ContainsFunc(l.quotas, func(q *quota) bool { return !q.Idle(now) })
-	l.everyEndpoint(func(k *endpoint) {
-		idle = idle && k.slow.Idle(now) && !k.rests(now) && k.group.idle(now)
-	})
+	l.everyFound(func(f *foundLimit) { idle = idle && !f.rests(now) && !f.evidence.binds(now) })
+	l.everyEndpoint(func(k *endpoint) { idle = idle && k.slow.Idle(now) && !k.rests(now) })
 	return idle
 }
