@@ -100,7 +100,7 @@ type Config struct {
 	// over, on the request's goroutine, never under a lock. nil: not called.
 	OnWait func(Wait)
 
-	// OnLearn is called when something about a server was learned, on the
+	// OnLearn is called when something about a server was learned that it was not told already, on the
 	// request's goroutine, never under a lock. nil: not called.
 	OnLearn func(Learned)
 }

@@ -197,6 +197,8 @@ type endpointPaths struct {
 	kin     learn.Kin           // what was found for groups of parts of this that are no more
 	before  *KnownLimit         // of parts of this, in another run; nil: nothing was known
 
+	told [causes]uint64 // what OnLearn was told last, by causeKind: a keyed hash of the words
+
 	shared *sharedWindow // nil: how many at a time is this process's alone
 }
 

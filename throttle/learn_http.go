@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"hash/maphash"
 	"math"
 	"net/http"
 	"slices"
@@ -319,13 +320,16 @@ func (p *attempt) pausedTo() (until, sure instant) {
 	return max(gate.Paused, a.Paused), max(gate.Sure(), a.Sure())
 }
 
-// told is news as OnLearn sees it.
+// told is news as OnLearn sees it; nil if answers to requests of that kind told the same before: a
+// limit that goes on refusing is none, nor a pause that is prolonged by less than words show.
 func (p *attempt) told(now instant, news lesson) *Learned {
-	l := p.endpoint.learner
-	return &Learned{
-		Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(),
-		Why: p.record.key + ": " + news.in(now, l.terms.zero),
+	l, why := p.endpoint.learner, news.in(now, p.endpoint.learner.terms.zero)
+	last := &made(&p.endpoint.kind().paths).told[news.what]
+	if hash := maphash.String(l.terms.seed, why); *last != hash {
+		*last = hash
+		return &Learned{Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(), Why: p.record.key + ": " + why}
 	}
+	return nil
 }
 
 // all calls f for every credential.

@@ -16,6 +16,7 @@ const (
 	causeRate
 	causeQuota
 	causeFlight
+	causes // how many there are
 )
 
 // A cause is what makes a request wait. Words are made of it only when
