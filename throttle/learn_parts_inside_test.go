@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -52,5 +53,27 @@ func TestAKnownRateOfKindsIsNotThatOfAPart(t *testing.T) {
 	k, parts := parted(1)
 	if g := k.learner.grouped([]string{"GET /b", "GET /v0"}); g == parts[0].group {
 		t.Error("another kind shares what is found for a part")
+	}
+}
+
+// Limits of one size are told as one, in the words that all have, or in figures; what is of another size
+// or another kind of request stands for itself.
+func TestWordsOfPartsThatBearTheSame(t *testing.T) {
+	k, _ := parted(1)
+	other := k.learner.endpointOf(kind.Key{Method: "GET", Rest: "b"}, 1)
+	rate := func(limit float64) LearnedLimit {
+		return LearnedLimit{Kind: LearnedRate, Limit: limit, Per: time.Second, Why: "alone"}
+	}
+	var all []partLimits
+	all = addPart(all, k, rate(5), "bucket")
+	all = addPart(all, k, rate(5), "sliding")
+	all = addPart(all, k, rate(6), "six")
+	all = addPart(all, other, rate(5), "bucket")
+	var got []string
+	for i := range all {
+		got = append(got, all[i].limit().Why)
+	}
+	if want := []string{"looks like 5 per 1s, found by its refusals, for each of 2 parts of GET /v0", "alone", "alone"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -50,17 +50,27 @@ func (c cause) name() string {
 
 // in describes the cause, without the host. zero is what our zero time is on the wall.
 func (c cause) in(now instant, zero time.Time) string {
+	if c.what == causeFlight {
+		if n, own := c.atOnce(); own {
+			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.endpoint.name())
+		}
+	}
+	return c.words(now, zero) + c.only()
+}
+
+// words are in without for whom it is.
+func (c cause) words(now instant, zero time.Time) string {
 	switch c.what {
 	case causeCooldown:
-		return c.pauser().cooldown.State().Words(now, zero) + c.only()
+		return c.pauser().cooldown.State().Words(now, zero)
 	case causeRate:
-		return c.found.evidence.words() + c.only()
+		return c.found.evidence.words()
 	case causeQuota:
 		return c.quota.Limit.Words(now, zero)
 	case causeFlight:
 		n, own := c.atOnce()
 		if own {
-			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.endpoint.name())
+			return fmt.Sprintf("at most %d at a time, shown by its answers", n)
 		}
 		return fmt.Sprintf("at most %d at a time until it has answered more", n)
 	}

@@ -21,7 +21,8 @@ const (
 )
 
 // LearnedLimit is a limit that a host stated or showed, taken apart, so that
-// nobody has to read the words.
+// nobody has to read the words. Limits of parts of a kind of request that are alike are one
+// LearnedLimit: "for each of 32 URLs of GET /x". Its Until and Wait are the longest of theirs.
 type LearnedLimit struct {
 	Kind   LearnedKind
 	Name   string        // what the host calls it; "": nothing
@@ -47,16 +48,24 @@ type holding struct {
 // them up. The lock is held.
 func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding) {
 	r.learned.all(func(l *learner) {
+		var parts []partLimits
 		l.restrictions(now, func(c cause, d time.Duration) {
 			x := c.limit(now, l)
 			if d != unknown {
 				x.Wait = d
 			}
-			all = append(all, x)
+			if k := c.part(); k != nil {
+				parts = addPart(parts, k, x, c.words(now, l.terms.zero))
+			} else {
+				all = append(all, x)
+			}
 			if d > 0 {
 				held = append(held, holding{c, l, x})
 			}
 		})
+		for i := range parts {
+			all = append(all, parts[i].limit())
+		}
 	})
 	slices.SortFunc(all, func(a, b LearnedLimit) int { return cmp.Compare(a.Why, b.Why) })
 	return all, held
