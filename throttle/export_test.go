@@ -167,3 +167,59 @@ func SharesKept(tr *Transport, host string) (all, gone int) {
 	}
 	return len(l.paths.shares), gone
 }
+
+// Amiss is what is wrong with what tr has learned of any host, partition and credential while nothing is
+// under way: what still counts as such, or as waiting, and what leads to what was forgotten.
+func Amiss(tr *Transport) (wrong []string) {
+	tr.each(func(r *record) {
+		e := r.lock()
+		defer e.Unlock()
+		say := func(ok bool, what string, k *endpoint) {
+			if !ok {
+				if k != nil {
+					what += " of " + k.name()
+				}
+				wrong = append(wrong, r.key+": "+what)
+			}
+		}
+		count := map[*route]int{}
+		r.learned.all(func(l *learner) {
+			say(!l.waited(), "somebody waits", nil)
+			say(len(l.endpoints) <= maxEndpoints && l.parts() <= mostParts, "too many kinds or parts", nil)
+			l.everyFound(func(f *foundLimit) {
+				say(f.evidence == nil || f.evidence.UnderWay() == 0, "evidence has some under way", nil)
+				say(f.cooldown.At(e.Now()) != never, "one asks whether a pause is over", nil)
+			})
+			l.everyEndpoint(func(k *endpoint) {
+				if k.route != nil {
+					count[k.route]++
+				}
+				say(k.slow.UnderWay() == 0, "some are under way", k)
+				say(k.cooldown.At(e.Now()) != never, "one asks whether its pause is over", k)
+				say(k.asker() == nil || !k.asker().busy, "one asks for its path", k)
+				say(k.bodies == 0, "bodies are read", k)
+				say(!k.isPart() || slices.Contains(l.endpoints, k.kind()), "the kind is gone", k)
+				for _, q := range k.quotas {
+					say(slices.Contains(l.quotas, q), "a limit is gone", k)
+				}
+				if k.group == nil {
+					return
+				}
+				for _, o := range k.group.kinds {
+					say(o.group == k.group && (o == l.other || slices.Contains(l.endpoints, o)), "another of its group is gone", k)
+				}
+			})
+			say(l.paths == nil || l.paths.asker == nil || !l.paths.asker.busy, "one asks for its kind", nil)
+			for _, q := range l.quotas {
+				for _, k := range q.endpoints {
+					say(k == l.other || slices.Contains(l.endpoints, k), "a kind that a limit binds is gone", k)
+				}
+			}
+		})
+		r.beside(func(o *route) {
+			say(o.entered == 0, "some are on the route "+o.name, nil)
+			say(o == r.book.rest || o.endpoints == count[o], "kinds of the route "+o.name, nil)
+		})
+	})
+	return wrong
+}

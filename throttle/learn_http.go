@@ -157,9 +157,9 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 	}
 	k := p.drewOn()
 	if p.unnoted(k) {
-		e := k.learner.evidenceOf(k)
-		e.late()
-		defer e.over(now, p.permit.Granted)
+		k.learner.evidenceOf(k).late()
+		f := k.found()
+		defer func() { f.evidence.over(now, p.permit.Granted) }() // which few kinds may have taken meanwhile
 	}
 	m := k.learner.home()
 	if m == nil || m.joint == nil {
