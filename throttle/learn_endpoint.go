@@ -266,8 +266,8 @@ func (l *learner) forget(now instant, k *endpoint) {
 // did not draw on it and may be missing from what remains; units is what one of
 // them costs. It reports whether q binds all of them, and did not before.
 func (l *learner) bind(q *quota, k *endpoint, units float64) (news bool) {
-	if slices.Contains(q.endpoints, k) || q.costless(k) {
-		return false
+	if slices.Contains(q.endpoints, k) || q.costless(k) || k != l.other && !slices.Contains(l.endpoints, k) {
+		return false // the last: it was forgotten while this request of it waited, as for a budget
 	}
 	q.endpoints = append(q.endpoints, k)
 	k.quotas = append(k.quotas, q)
