@@ -14,15 +14,18 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
-// wrongAt is after how many refusals in a row limits that were told apart are one
-// again. Fewer may be due to others who use the same limits.
+// wrongAt is after how many bursts of refusals in a row limits that were told apart are one
+// again. Fewer may be due to others who use the same limits. Requests that were sent before the
+// first refusal of a burst was heard tell no more than that one: when there is room again, all
+// that wait for a limit may be sent at once.
 const wrongAt = 5
 
 // A division says that limits of one name are told apart by stem or path.
 type division struct {
 	id    stated.Key
 	depth attribution.Depth
-	vain  int8 // refusals in a row of what had room, while another of them was spent
+	vain  int8    // bursts of refusals in a row of what had room, while another of them was spent
+	heard instant // when the first refusal of the last burst was
 }
 
 // divided reports whether some limits are told apart by stem or path.
@@ -41,7 +44,7 @@ func (l *learner) division(id *stated.Key) *division {
 
 // doubt takes in an answer about q, which had room or not, for or against its
 // division: if it was wrong, those that have room are refused when another is spent.
-func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
+func (l *learner) doubt(now, sent instant, q *quota, roomy, refused bool) {
 	d := l.division(&q.ID)
 	if d == nil || !slices.ContainsFunc(l.quotas, func(o *quota) bool {
 		return o != q && o.ID == q.ID && o.SpentAt(now)
@@ -50,8 +53,9 @@ func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
 	}
 	if !refused {
 		d.vain = 0
-	} else if roomy {
+	} else if roomy && sent > d.heard {
 		d.vain++
+		d.heard = now
 	}
 	if d.vain < wrongAt {
 		return
@@ -78,7 +82,8 @@ func (l *learner) passed(q *quota, w attribution.Where) {
 
 // divide tells limits of q's name apart from now on, so finely, because of an answer to a request
 // to w. If clean, q is that of those that were seen with it; else it was a mixture, and is
-// forgotten.
+// forgotten. It probably was one if several paths were seen with it, as each of these has a limit
+// of its own if w has one. To ask each of them again costs a burst of refusals at most.
 func (l *learner) divide(q *quota, w attribution.Where, depth attribution.Depth, clean bool) {
 	l.hearFrom(w)
 	if d := l.division(&q.ID); d != nil {

@@ -81,7 +81,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	if q.Odd(sent, limit, refused) {
 		if depth, apart := q.Apart(sent, g.where(), limit, units, refused); apart {
 			again = false
-			l.divide(q, g.where(), depth, true)
+			l.divide(q, g.where(), depth, depth == attribution.ByStem || !q.Sharing.Several())
 			if q = l.quotaOf(limit, k, said); q == nil {
 				return nil, false
 			}
@@ -116,7 +116,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	}
 	l.sort(q, g, limit, units, refused)
 	if l.divided() && (!refused || limit.Exhausted()) {
-		l.doubt(now, q, roomy, refused)
+		l.doubt(now, g.sent, q, roomy, refused)
 	}
 	return q, news
 }

@@ -2,14 +2,18 @@ package chaintest
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -68,4 +72,81 @@ func TestLimitsOfOneNameStallNobody(t *testing.T) {
 			})
 		}
 	}
+}
+
+// channels are limits of one name, one for each path, in windows from their first request. Every
+// answer states them, as Discord's do.
+type channels struct {
+	mu      sync.Mutex
+	size    int
+	per     time.Duration
+	trip    time.Duration
+	of      map[string]*windowed
+	refused int
+}
+
+func (s *channels) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(s.trip / 2)
+	defer time.Sleep(s.trip / 2)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, now, status := s.of[r.URL.Path], time.Now(), 200
+	if w == nil {
+		w = &windowed{kind: "first", size: s.size, per: s.per}
+		s.of[r.URL.Path] = w
+	}
+	h := http.Header{}
+	if !w.draw(now) {
+		status = 429
+		s.refused++
+		h.Set("Retry-After", retryAfter(w.back(now).Seconds()))
+	}
+	h.Set("X-RateLimit-Bucket", "abcd1234")
+	h.Set("X-RateLimit-Limit", strconv.Itoa(w.size))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(w.size-len(w.drawn)))
+	h.Set("X-RateLimit-Reset-After", fmt.Sprintf("%.3f", w.back(now).Seconds()))
+	return testnet.Answer(r, status, h, nil), nil
+}
+
+// TestLimitsOfOneNameAreAllToldApart: when the limit of one path is told apart from that of others,
+// those are not taken to share one any longer, though they did not contradict it. And those that
+// were told apart are not one again because of a burst of refusals.
+func TestLimitsOfOneNameAreAllToldApart(t *testing.T) {
+	draws := testnet.Drawn(24, 12)
+	var lost, late, refused, calls int
+	for seed := range uint64(draws) {
+		synctest.Test(t, func(t *testing.T) {
+			dice := rand.New(rand.NewPCG(seed, 3))
+			paths, load := 8+dice.IntN(4), .6+.3*dice.Float64()
+			s := &channels{size: 2, per: time.Duration(5+5*dice.IntN(2)) * time.Second, of: map[string]*windowed{}}
+			s.trip = time.Duration(20+dice.IntN(300)) * time.Millisecond
+			rate, n, most := load*float64(paths*s.size)/s.per.Seconds(), 120, 5*s.per
+			if seed%3 == 0 { // all at once
+				rate, n, most = math.Inf(1), 60, time.Minute+s.per
+			}
+			rt := must(weir.New(s, weir.Config{}))(t)
+			var wg sync.WaitGroup
+			for range n {
+				path := fmt.Sprintf("/api/v10/channels/%d/messages", int64(1e18)+dice.Int64N(int64(paths)))
+				wg.Go(func() {
+					status, took := visit(t, rt, path)
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					if calls++; status != 200 {
+						lost++
+					} else if took > most {
+						late++
+					}
+				})
+				time.Sleep(time.Duration(dice.ExpFloat64() / rate * float64(time.Second)))
+			}
+			wg.Wait()
+			refused += s.refused
+		})
+	}
+	t.Logf("of %d calls %d were lost, %d came late, %d were refused", calls, lost, late, refused)
+	if lost > 0 {
+		t.Errorf("%d of %d calls were lost, want none", lost, calls)
+	}
+	testnet.Judge(t, late <= calls/50, "%d of %d calls were late, want one in 50 at most", late, calls)
 }

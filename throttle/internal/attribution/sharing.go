@@ -129,6 +129,17 @@ func (s *Sharing) Depth() Depth { return s.depth }
 // Divide sets the Depth.
 func (s *Sharing) Divide(d Depth) { s.depth = d }
 
+// Several reports whether requests to more than one path were answered.
+func (s *Sharing) Several() bool {
+	paths := -1 // one is a stem
+	for hash := range s.seen {
+		if hash&1 != 0 {
+			paths++
+		}
+	}
+	return paths > 1
+}
+
 // Settled reports that all requests of one kind were found to share the limit.
 func (s *Sharing) Settled() bool {
 	return s.depth == ByKind && s.common[0] >= settledAt && s.common[1] >= settledAt

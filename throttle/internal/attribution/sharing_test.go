@@ -236,3 +236,23 @@ func TestWhatADividedLimitBinds(t *testing.T) {
 		}
 	}
 }
+
+func TestSeveralPathsWereSeen(t *testing.T) {
+	for _, test := range []struct {
+		urls []string
+		want bool
+	}{
+		{nil, false},
+		{[]string{"/a/1", "/a/1"}, false},
+		{[]string{"/a/1", "/a/2"}, true},
+		{[]string{"/a", "/b"}, true},
+	} {
+		var s attribution.Sharing
+		for i, url := range test.urls {
+			s.Answered(get(url), float64(10-i), 1, 0)
+		}
+		if s.Several() != test.want {
+			t.Errorf("%v: several %t, want %t", test.urls, s.Several(), test.want)
+		}
+	}
+}
