@@ -38,11 +38,13 @@ type Cooldown struct {
 	since meter.Instant // when the first refusal of the last burst was heard: refusals of requests sent before belong to that burst; zero: there was none
 	began meter.Instant // when the first of the refusals in a row was heard
 	ended meter.Instant // when the pause after that refusal was over
+	first meter.Instant // when the first of the requests that ask was sent, if none was refused since
 	asked meter.Instant // when the pause before the last one was over: what was sent since then asked whether it was
 	told  meter.Instant // when the last hint ends, whether it is believed or not; zero: the last refusal had none
 
 	inVain int           // requests in a row that asked whether the pause is over and were refused
 	slack  time.Duration // by how much hints have proved too short
+	trip   time.Duration // of the slowest refusal lately
 	capped bool          // until is nearer than the hint
 	served bool          // a request was served since the last refusal
 	source string        // of the hint; "": a guess
@@ -77,6 +79,7 @@ type Refusal struct {
 // Refused learns from a refusal. news says that it is not one more answer of the same burst.
 func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 	news = c.News(r.Sent)
+	c.trip = Slowest(c.trip, now.Sub(r.Sent))
 	said := r.Hint
 	if news {
 		said.Supported = c.repeats(now, said) || said.Supported
@@ -99,7 +102,7 @@ func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 	} else if !said.Known {
 		wait = min(wait, LongestGuess(now.Sub(c.began)))
 	}
-	c.since, c.asked, c.served, c.source = now, c.until, false, said.Source
+	c.first, c.since, c.asked, c.served, c.source = now, now, c.until, false, said.Source
 	c.question.Open()
 	c.until = max(c.until, now.Add(wait))
 	if c.inVain == 0 {
@@ -193,7 +196,7 @@ func (c *Cooldown) Served(sent meter.Instant) {
 // Lift ends the pause at once. The slack of the server's hints is kept.
 func (c *Cooldown) Lift() {
 	if c != nil {
-		*c = Cooldown{slack: c.slack, question: Question{asks: c.question.asks, again: c.question.again}}
+		*c = Cooldown{slack: c.slack, trip: c.trip, question: Question{asks: c.question.asks, again: c.question.again}}
 	}
 }
 

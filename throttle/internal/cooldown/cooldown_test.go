@@ -292,6 +292,27 @@ func TestOneAsksWhetherThePauseIsOver(t *testing.T) {
 	}
 }
 
+// TestWhoIsNotRefusedSoonWasAccepted: one a second asks whether a pause is over. It is once the
+// first of them has been under way for ten times as long as the slowest refusal lately took.
+func TestWhoIsNotRefusedSoonWasAccepted(t *testing.T) {
+	for trip, most := range map[time.Duration]int{40 * time.Millisecond: 1, 400 * time.Millisecond: 5} {
+		var c cooldown.Cooldown
+		refuse(&c, trip, 0, retryIn(sec))
+		now, asks := trip+sec, 0
+		for ; c.Start(at(now)); now += sec {
+			if asks++; c.At(at(now+sec-1)) != meter.Never {
+				t.Errorf("refused after %v: more than one asks in a second", trip)
+			}
+		}
+		if asks != most || !c.Over() || c.At(at(now)) != at(now) || c.Start(at(now)) {
+			t.Errorf("refused after %v: %d ask, want %d; or others still wait", trip, asks, most)
+		}
+		if c.Done(true); c.InVain(at(now+1)) != 0 {
+			t.Errorf("refused after %v: it asked in vain", trip)
+		}
+	}
+}
+
 func TestNoCooldownIsOver(t *testing.T) {
 	var none *cooldown.Cooldown
 	none.Lift()

@@ -43,3 +43,34 @@ func TestAnswersAreAwaitedForAWhile(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsNotRefusedEarnsTrust: refusals come at once, and answers after ten seconds. As
+// many are sent meanwhile as two fifths of what a limiter of 20 a second allows, though nobody is
+// answered.
+func TestWhatIsNotRefusedEarnsTrust(t *testing.T) {
+	const size, rate, way = 20, 20, second / 50
+	var l Learner
+	level, last, accepted, refused := 0.0, zero, 0, 0
+	var heard []Instant // when refusals will be
+	for now := zero; now < zero+9*second; now += second / 200 {
+		for len(heard) > 0 && heard[0] <= now {
+			l.Refused(now, heard[0]-2*way, 1, Refusal{})
+			heard = heard[1:]
+			refused++
+		}
+		if l.Next(now, 1, 50).At > now {
+			continue
+		}
+		l.Sent(now, 1)
+		level = max(0, level-rate*float64(now-last)/float64(second))
+		if last = now; level+1 <= size {
+			level++
+			accepted++
+		} else {
+			heard = append(heard, now+2*way)
+		}
+	}
+	if most := size + 9*rate; accepted < most*2/5 || refused > accepted/5 {
+		t.Errorf("%d of %d were accepted, %d refused", accepted, most, refused)
+	}
+}

@@ -31,6 +31,11 @@
 // answers came, or were on their way, when one arrived. For the next one it is estimated from
 // when each was sent and for how long the server works.
 //
+// After a refusal, each acceptance earns trust: one more may be under way that a candidate allows.
+// Refusals come at once, also from a server that works for a minute on what it accepts. So a request
+// that is under way for far longer than refusals take earns the same trust, unless a limit on
+// requests at a time may be what refuses.
+//
 // The level of a shape does not depend on its size. So one replay of the log gives
 // all levels: an accepted request shows that the size is at least the level that it
 // reached, and a refused one that the size is at most the level that it found. Therefore only

@@ -41,20 +41,21 @@ type mind struct {
 	pause    Instant // the server said: nothing before
 	told     Instant // when the last hint ends, however far that is
 	toldAt   Instant
-	sentAt   Instant // the last send
-	refused  Instant // when the last refusal was heard
-	streak   Instant // when the first refusal since the last acceptance was heard
-	taken    Instant // when the last acceptance was heard
-	late     Instant // when something is sent at the latest, unless something happens; see latest
-	allow    float64 // requests at a time since the last epoch
-	refusing bool    // it has refused something
-	risk     float64 // sum over those under way of how likely each is refused
-	plan     Plan    // the last, while nothing happens
-	planned  Instant // when it was made
-	fresh    bool    // it still holds
-	most     Instant // the longest wait that nothing bears out
-	lifted   bool    // one may go whatever is believed
-	doubted  bool    // the last refusal may be no limit's
+	sentAt   Instant       // the last send
+	refused  Instant       // when the last refusal was heard
+	streak   Instant       // when the first refusal since the last acceptance was heard
+	taken    Instant       // when the last acceptance was heard
+	trip     time.Duration // of the slowest refusal lately
+	late     Instant       // when something is sent at the latest, unless something happens; see latest
+	allow    float64       // requests at a time since the last epoch
+	refusing bool          // it has refused something
+	risk     float64       // sum over those under way of how likely each is refused
+	plan     Plan          // the last, while nothing happens
+	planned  Instant       // when it was made
+	fresh    bool          // it still holds
+	most     Instant       // the longest wait that nothing bears out
+	lifted   bool          // one may go whatever is believed
+	doubted  bool          // the last refusal may be no limit's
 }
 
 // think makes the mind that an event needs, which happens now.
@@ -100,6 +101,7 @@ func (l *Learner) Accepted(now, sent Instant, n int) {
 func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 	l.ended(now, sent, true)
 	m := l.think(now)
+	m.trip = cooldown.Slowest(m.trip, now.Sub(sent))
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	hint := Instant(-1)
