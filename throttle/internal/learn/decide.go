@@ -170,15 +170,19 @@ func (m *mind) quiet(now Instant, busy int) (n int, more Instant) {
 	if m.trip == 0 || m.bank.atOnce() > mostAtOnce {
 		return 0, never
 	}
-	since := now - Instant(cooldown.Quiet(m.trip))
+	since, young := now-Instant(cooldown.Quiet(m.trip)), 0
+	more = never
 	for i := range m.bank.log {
 		l := &m.bank.log[i]
-		if l.under > 0 && l.last > since {
-			return min(n, busy), now + l.last - since
+		switch {
+		case l.under == 0 || l.last <= since:
+			n += int(l.under)
+		default:
+			more = min(more, now+l.last-since)
+			young += int(l.under)
 		}
-		n += int(l.under)
 	}
-	return min(n, busy), never
+	return max(0, min(n, busy-young)), more // the log may not know of all answers
 }
 
 // atOnce is the weight of all candidates that limit requests at a time.
