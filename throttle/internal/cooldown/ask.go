@@ -14,6 +14,7 @@ type Question struct {
 	open  bool
 	asks  int16         // requests under way that ask
 	again meter.Instant // when the next request may ask, if none is answered before
+	first meter.Instant // when the first of those that ask was sent, since the question was opened; zero: none was
 }
 
 const (
@@ -40,7 +41,7 @@ func Quiet(trip time.Duration) time.Duration { return quietFor*trip + quietMore 
 func Slowest(before, trip time.Duration) time.Duration { return max(trip, before-before/8) }
 
 // Open lets the next request ask.
-func (q *Question) Open() { q.open = true }
+func (q *Question) Open() { q.open, q.first = true, 0 }
 
 // Close ends the question: it is answered. A request that is under way to ask still
 // calls Done.
@@ -62,6 +63,9 @@ func (q *Question) Asked(now meter.Instant) meter.Instant {
 func (q *Question) Ask(now meter.Instant, patience time.Duration) bool {
 	if !q.open || q.Asked(now) != 0 || q.asks == math.MaxInt16 {
 		return false
+	}
+	if q.asks == 0 || q.first == 0 {
+		q.first = now
 	}
 	q.asks++
 	q.again = now.Add(patience)
@@ -105,16 +109,15 @@ func (c *Cooldown) Opens() meter.Instant {
 // the caller calls Done(true) when it ends. Once one that asks has been under way for longer than a
 // refusal takes, the pause is over.
 func (c *Cooldown) Start(now meter.Instant) (asks bool) {
-	if c == nil || !c.question.open {
+	if c == nil {
 		return false
 	}
-	if c.question.asks == 0 {
-		c.first = now
-	} else if now.Sub(c.first) >= max(patience, Quiet(c.trip)) {
+	q := &c.question
+	if q.open && q.asks > 0 && q.first != 0 && now.Sub(q.first) >= max(patience, Quiet(c.trip)) {
 		c.served, c.capped = true, false
-		c.question.Close()
+		q.Close()
 	}
-	return c.question.Ask(now, patience)
+	return q.Ask(now, patience)
 }
 
 // Done notes the end of a request. asks is what Start returned for it.

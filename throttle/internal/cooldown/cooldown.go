@@ -38,7 +38,6 @@ type Cooldown struct {
 	since meter.Instant // when the first refusal of the last burst was heard: refusals of requests sent before belong to that burst; zero: there was none
 	began meter.Instant // when the first of the refusals in a row was heard
 	ended meter.Instant // when the pause after that refusal was over
-	first meter.Instant // when the first of the requests that ask was sent, if none was refused since
 	asked meter.Instant // when the pause before the last one was over: what was sent since then asked whether it was
 	told  meter.Instant // when the last hint ends, whether it is believed or not; zero: the last refusal had none
 
@@ -102,7 +101,7 @@ func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 	} else if !said.Known {
 		wait = min(wait, LongestGuess(now.Sub(c.began)))
 	}
-	c.first, c.since, c.asked, c.served, c.source = now, now, c.until, false, said.Source
+	c.since, c.asked, c.served, c.source = now, c.until, false, said.Source
 	c.question.Open()
 	c.until = max(c.until, now.Add(wait))
 	if c.inVain == 0 {

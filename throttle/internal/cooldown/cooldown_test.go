@@ -313,6 +313,18 @@ func TestWhoIsNotRefusedSoonWasAccepted(t *testing.T) {
 	}
 }
 
+// TestWhoAskedBeforeSaysNothingOfALaterPause: a late answer prolonged the pause while one was under
+// way that had asked. After it one asks again.
+func TestWhoAskedBeforeSaysNothingOfALaterPause(t *testing.T) {
+	var c cooldown.Cooldown
+	refuse(&c, 40*time.Millisecond, 0, retryIn(sec))
+	asks := c.Start(at(1100 * time.Millisecond))
+	refuse(&c, 2*sec, 0, retryIn(10*sec))
+	if !asks || !c.Start(at(40*sec)) || c.Over() || c.At(at(40*sec)) != meter.Never {
+		t.Error("nobody asks whether the longer pause is over")
+	}
+}
+
 func TestNoCooldownIsOver(t *testing.T) {
 	var none *cooldown.Cooldown
 	none.Lift()
