@@ -33,14 +33,7 @@ func TestAKindIsKeptWhileRequestsOfItWait(t *testing.T) {
 			last = time.Now()
 			return testnet.Answer(r, 200, nil, nil), nil
 		}), throttle.Config{MaxWait: time.Hour})
-		get := func(path string) {
-			for status := 0; status != 200; {
-				if resp, err := testnet.Get(t, t.Context(), tr, "http://h/"+path); err == nil {
-					resp.Body.Close()
-					status = resp.StatusCode
-				}
-			}
-		}
+		get := func(path string) { mustServe(t, tr, "http://h/"+path) }
 		for i := range 10 { // so that it is found that this kind is limited, and that no other is
 			get(fmt.Sprintf("rare/%d", i))
 			get("other/x")
