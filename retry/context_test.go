@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -167,7 +166,7 @@ func TestAttemptContextDescendants(t *testing.T) {
 		parent, cancel := context.WithCancel(background())
 		defer cancel()
 		c, _ := underWay(t, parent)
-		before := runtime.NumGoroutine()
+		before := testnet.Goroutines()
 		var ran atomic.Int32
 		children := make([]context.Context, 20)
 		for i := range children {
@@ -180,7 +179,7 @@ func TestAttemptContextDescendants(t *testing.T) {
 		if !stop() || stop() {
 			t.Error("stopping does not tell whether it did")
 		}
-		if made := runtime.NumGoroutine() - before; made > 0 {
+		if made := testnet.Goroutines() - before; made > 0 {
 			t.Errorf("%d goroutines wait", made)
 		}
 		timeOut()

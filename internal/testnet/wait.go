@@ -2,6 +2,8 @@ package testnet
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"time"
 )
 
@@ -23,4 +25,13 @@ func Wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Goroutines is how many goroutines the caller's synctest bubble has. runtime.NumGoroutine counts
+// those of the whole process, and the runtime starts some at times.
+func Goroutines() int {
+	buf := make([]byte, 1<<20)
+	all := string(buf[:runtime.Stack(buf, true)])
+	head, _, _ := strings.Cut(all, "\n")
+	return strings.Count(all, head[strings.LastIndex(head, ", synctest bubble "):])
 }
