@@ -66,10 +66,12 @@ func (f *layout) readAll(p *parser, found []entry) bool {
 		was := p.n
 		p.read(&m, e.lines)
 		x := slot{name: strings.Clone(e.name)}
-		if !x.fill(p, &m, e.lines[0], was) || x.figure.role != roleNone && f.has(x.figure) {
+		ok := x.fill(p, &m, e.lines[0], was)
+		x.fixed = x.figure.role == roleNone && len(x.items) == 0
+		if !ok || x.figure.role != roleNone && f.has(x.figure) {
 			return false
 		}
-		if x.figure.role == roleNone && len(x.items) == 0 && (f.key < 0 || m.role == roleLabel) {
+		if x.fixed && (f.key < 0 || m.role == roleLabel) {
 			f.key = len(f.slots)
 		}
 		f.dated = f.dated || x.figure.role == roleReset && x.figure.sure == sureDate

@@ -109,6 +109,7 @@ type derived struct {
 type slot struct {
 	name   string
 	value  string   // if there are no numbers to read: what it has to be
+	fixed  bool     // there are none
 	figure figure   // the value, if it is one number
 	items  []figure // of a structured field; the value is what follows the last of them
 }

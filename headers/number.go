@@ -23,17 +23,10 @@ func parseDecimal(s string) (decimal, bool) {
 	if s == "" || s[0] < '0' || s[0] > '9' {
 		return d, false
 	}
+	if n, ok := plainDigits(s); ok {
+		return decimal{whole: uint64(n)}, true
+	}
 	i, groups := 0, false
-	for most := min(len(s), 19); i < most; i++ { // so many fit, without looking
-		c := s[i] - '0' // far more than 9 if it is no digit
-		if c > 9 {
-			break
-		}
-		d.whole = d.whole*10 + uint64(c)
-	}
-	if i == len(s) {
-		return d, true
-	}
 	for ; i < len(s) && s[i] != '.'; i++ {
 		switch c := s[i]; {
 		case c >= '0' && c <= '9':
@@ -61,6 +54,19 @@ func parseDecimal(s string) (decimal, bool) {
 	return d, true
 }
 
+// plainDigits reads up to 18 digits and nothing else, as nearly all numbers are; of all others it
+// reports false.
+func plainDigits(s string) (n int64, ok bool) {
+	for i := range len(s) {
+		c := s[i] - '0' // far more than 9 if it is no digit
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c)
+	}
+	return n, len(s) > 0 && len(s) <= 18
+}
+
 // groupAt reports whether the comma at s[i] is followed by three digits and
 // then by what may follow a group.
 func groupAt(s string, i int) bool {
@@ -85,6 +91,9 @@ func mulAdd(a, b, c uint64) uint64 {
 
 // float returns the number, which is always finite.
 func (d decimal) float() float64 {
+	if d.nanos == 0 { // as mostly, which saves a division
+		return float64(d.whole)
+	}
 	return float64(d.whole) + float64(d.nanos)/1e9
 }
 

@@ -64,8 +64,8 @@ func (f *layout) from(resp *http.Response) bool {
 // layout, which has just these headers of interest, with one line each, and is not out of a
 // cache; then what is read of it does no harm, as the next answer replaces it.
 func (r *Recalled) read(h http.Header) bool {
-	f := r.of
-	left := len(h) - len(f.slots) // names of h that are not looked at yet
+	f, slots := r.of, r.of.slots
+	left := len(h) - len(slots) // names of h that are not looked at yet
 	dates, there := h["Date"]
 	if there {
 		left--
@@ -73,10 +73,26 @@ func (r *Recalled) read(h http.Header) bool {
 	if f.dated && !r.at(dates) {
 		return false
 	}
-	for i := range f.slots {
-		x := &f.slots[i]
+	for i := range slots {
+		x := &slots[i]
 		lines := h[x.name]
-		if len(lines) != 1 || !r.fill(x, &r.was[i], lines[0]) {
+		if len(lines) != 1 {
+			return false
+		}
+		s := lines[0]
+		if x.fixed {
+			if s != x.value {
+				return false
+			}
+			continue
+		}
+		if x.figure.counts() {
+			if n, ok := plainDigits(s); ok {
+				x.figure.count(&r.Limits[x.figure.limit], float64(n))
+				continue
+			}
+		}
+		if !r.fill(x, &r.was[i], s) {
 			return false
 		}
 	}
@@ -110,11 +126,12 @@ func (r *Recalled) at(dates []string) bool {
 	return ok
 }
 
-// fill takes over the value s of the slot x. was is its last one, if it is a reset.
+// fill takes over the value s of the slot x, which is not fixed. was is its last one, if it is a
+// reset.
 func (r *Recalled) fill(x *slot, was *text, s string) bool {
 	switch x.figure.role {
 	case roleNone:
-		return len(x.items) == 0 && s == x.value || len(x.items) > 0 && x.readItems(r.Limits, s)
+		return x.readItems(r.Limits, s)
 	case roleReset:
 		if was.is(s) {
 			return true
@@ -234,6 +251,9 @@ func (x *figure) readReset(limits []Limit, s string, now time.Time) bool {
 	return true
 }
 
+// counts reports whether x is a number of units.
+func (x *figure) counts() bool { return x.role == roleRemaining || x.role == roleUsed }
+
 func (x *figure) count(l *Limit, v float64) {
 	if x.role == roleUsed {
 		l.Used.Value = v
@@ -261,14 +281,19 @@ func (x *slot) readItems(limits []Limit, s string) bool {
 
 // readInteger reads a number of a structured field, all digits.
 func (x *figure) readInteger(l *Limit, s string) bool {
+	n, ok := plainDigits(s)
+	if x.role == roleReset {
+		l.Reset.Value = time.Duration(n) * time.Second
+		return ok && n <= int64(mostDelta/time.Second) // else it is an instant
+	}
+	if ok {
+		x.count(l, float64(n))
+		return true
+	}
 	v, ok := parseDecimal(s)
 	if !ok || len(s) > 20 { // longer ones are no integers
 		return false
 	}
-	if x.role != roleReset {
-		x.count(l, v.float())
-		return true
-	}
-	l.Reset.Value = v.times(time.Second)
-	return l.Reset.Value <= mostDelta // else it is an instant
+	x.count(l, v.float())
+	return true
 }
