@@ -27,20 +27,8 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		back -= ahead
 	}
 	v := ledgerView{now: now, draw: d, was: l, ledger: l, back: back}
+	v.drop()
 	n := &v.ledger
-	n.Accounts = make([]Account, 0, len(l.Accounts)+len(d.Limits))
-	for _, a := range l.Accounts {
-		if a.shift(back); a.Idle+microSecond > now || d.draws(a) {
-			n.Accounts = append(n.Accounts, a)
-		}
-	}
-	n.Pause, n.Guess = shifted(n.Pause, back), shifted(n.Guess, back)
-	n.Stated = nil
-	for _, s := range l.Stated {
-		if s.Ends -= back; s.Ends > now {
-			n.Stated = append(n.Stated, s)
-		}
-	}
 	lost := d.Seen.Gen != 0 && (d.Seen.Gen != l.Gen || d.Seen.At > l.At)
 	older := l.restored() || lost && d.Seen.Gen == l.Gen
 	if back != 0 || older {
@@ -52,28 +40,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	if n.Heals = min(shifted(n.Heals, back), now+Ahead.Microseconds()); n.Heals <= now {
 		n.Heals = 0
 	}
-	for _, p := range d.Limits {
-		if n.account(p) == nil {
-			a := Account{Kind: p.Kind, ID: p.ID, At: now}
-			if p.Kind == MeterLimit {
-				a.Level = -max(0, p.Credit)
-			}
-			n.Accounts = append(n.Accounts, a)
-		}
-	}
-	for i, p := range d.Limits {
-		a := n.account(p)
-		v.accts = append(v.accts, a)
-		a.advance(p, now)
-		if lost && len(d.Seen.Levels) > 0 {
-			v.merged = true
-			more := a.merge(p, now, d.Seen.since(p, now), d.Seen.Levels[i])
-			older = older || l.Gen == 0 && more > p.Tolerance() || d.Seen.Gen != l.Gen && n.Heals == 0 && more >= lostUnit
-		}
-		for _, m := range d.Moved {
-			a.move(p, m, now, m.Gen == n.Gen)
-		}
-	}
+	older = v.recall(lost) || older
 	if v.fresh = older && len(d.Limits) > 0; v.fresh {
 		n.Heals = now + Ahead.Microseconds()
 	}
@@ -84,6 +51,54 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		}
 	}
 	return v
+}
+
+// drop takes out what is over, and dates the rest as far back as the clock has stepped.
+func (v *ledgerView) drop() {
+	l, n := &v.was, &v.ledger
+	n.Accounts = make([]Account, 0, len(l.Accounts)+len(v.draw.Limits))
+	for _, a := range l.Accounts {
+		if a.shift(v.back); a.Idle+microSecond > v.now || v.draw.draws(a) {
+			n.Accounts = append(n.Accounts, a)
+		}
+	}
+	n.Pause, n.Guess = shifted(n.Pause, v.back), shifted(n.Guess, v.back)
+	n.Stated = nil
+	for _, s := range l.Stated {
+		if s.Ends -= v.back; s.Ends > v.now {
+			n.Stated = append(n.Stated, s)
+		}
+	}
+}
+
+// recall brings the account of each limit of the draw to now, and makes those that are missing. If
+// the state was lost, it raises them to what the draw's process has seen, and reports whether they
+// lacked so much of it that the state has to heal.
+func (v *ledgerView) recall(lost bool) (older bool) {
+	n, seen := &v.ledger, &v.draw.Seen
+	for _, p := range v.draw.Limits {
+		if n.account(p) == nil {
+			a := Account{Kind: p.Kind, ID: p.ID, At: v.now}
+			if p.Kind == MeterLimit {
+				a.Level = -max(0, p.Credit)
+			}
+			n.Accounts = append(n.Accounts, a)
+		}
+	}
+	for i, p := range v.draw.Limits {
+		a := n.account(p)
+		v.accts = append(v.accts, a)
+		a.advance(p, v.now)
+		if lost && len(seen.Levels) > 0 {
+			v.merged = true
+			more := a.merge(p, v.now, seen.since(p, v.now), seen.Levels[i])
+			older = older || v.was.Gen == 0 && more > p.Tolerance() || seen.Gen != v.was.Gen && n.Heals == 0 && more >= lostUnit
+		}
+		for _, m := range v.draw.Moved {
+			a.move(p, m, v.now, m.Gen == n.Gen)
+		}
+	}
+	return older
 }
 
 // draws reports whether one of d's limits is a's.

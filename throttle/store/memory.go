@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -26,10 +27,7 @@ type memoryStore struct {
 }
 
 func (s *memoryStore) Book(ctx context.Context, b Booking) (Booked, error) {
-	if err := b.Validate(); err != nil {
-		return Booked{}, err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(b.Validate(), ctx.Err()); err != nil {
 		return Booked{}, err
 	}
 	ls := make([]Ledger, len(b.Draws))
@@ -54,10 +52,7 @@ func (s *memoryStore) Book(ctx context.Context, b Booking) (Booked, error) {
 }
 
 func (s *memoryStore) Refund(ctx context.Context, r Refund) error {
-	if err := r.Validate(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(r.Validate(), ctx.Err()); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -69,10 +64,7 @@ func (s *memoryStore) Refund(ctx context.Context, r Refund) error {
 }
 
 func (s *memoryStore) Tell(ctx context.Context, key string, n News) error {
-	if err := n.Validate(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(n.Validate(), ctx.Err()); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -103,17 +103,17 @@ func limitsTogether(t trial) {
 	t.want(1, booking("k", 0, 9, 9, wide), all, 0)
 }
 
-// twoKeys draws one request from a wide and from a narrow key.
-func twoKeys(wide, narrow string) store.Booking {
-	b := booking(wide, time.Second, 1, 1, meter("m", 10, 1))
-	b.Draws = append(b.Draws, booking(narrow, 0, 1, 1, meter("m", 1, 2)).Draws...)
+// twoKeys draws one request from key a, which is wide, and from b, which is narrow.
+func twoKeys() store.Booking {
+	b := booking("a", time.Second, 1, 1, meter("m", 10, 1))
+	b.Draws = append(b.Draws, booking("b", 0, 1, 1, meter("m", 1, 2)).Draws...)
 	return b
 }
 
 func keysTogether(t trial) {
-	t.want(0, twoKeys("a", "b"), all, 0)
+	t.want(0, twoKeys(), all, 0)
 	for i := range 20 {
-		r := t.want(i%2, twoKeys("a", "b"), refused, 500*time.Millisecond)
+		r := t.want(i%2, twoKeys(), refused, 500*time.Millisecond)
 		if r.Draw != 1 || r.Limit != 0 {
 			t.failf("the wait is laid to draw %d, limit %d, want 1, 0", r.Draw, r.Limit)
 		}
@@ -122,11 +122,11 @@ func keysTogether(t trial) {
 }
 
 func keysNeverAhead(t trial) {
-	t.want(0, twoKeys("a", "b"), all, 0)
+	t.want(0, twoKeys(), all, 0)
 	// Half a second is within MaxWait; it would be booked on one key.
-	t.want(1, twoKeys("a", "b"), refused, 500*time.Millisecond)
+	t.want(1, twoKeys(), refused, 500*time.Millisecond)
 	t.Advance(500 * time.Millisecond)
-	t.want(1, twoKeys("a", "b"), all, 0)
+	t.want(1, twoKeys(), all, 0)
 }
 
 func batchOrFirst(t trial) {
@@ -158,7 +158,7 @@ func bookingsQueue(t trial) {
 // limitless is a key of which only pauses are kept.
 func limitless(t trial) {
 	t.walk([]step{{0, 0, booking("k", 0, 5, 50), all, 0}})
-	t.tell(0, "k", store.News{Pause: time.Second})
+	t.tell(0, store.News{Pause: time.Second})
 	t.walk([]step{
 		{0, 1, booking("k", 0, 5, 50), refused, time.Second},
 		{time.Second, 1, booking("k", 0, 5, 50), all, 0},

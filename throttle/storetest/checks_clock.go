@@ -38,7 +38,7 @@ func clockAhead(t trial) {
 	t.want(0, booking("k", 0, 1, 1, undrawn), all, 0)
 	first := t.want(0, booking("k", 0, 4, 4, m, l), all, 0)
 	second := t.want(1, booking("k", 0, 6, 6, m, l), all, 0)
-	t.tell(0, "k", store.News{Pause: 20 * time.Second})
+	t.tell(0, store.News{Pause: 20 * time.Second})
 	t.Advance(time.Second + 40*time.Second) // of these, a second has passed
 	t.walk([]step{
 		{0, 1, told(1, second, time.Second, m, l), refused, 99 * time.Second},

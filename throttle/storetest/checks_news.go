@@ -70,7 +70,7 @@ func refundOfOldState(t trial) {
 
 func pauseHolds(t trial) {
 	m := meter("m", 5, 1)
-	t.tell(0, "k", store.News{Pause: 3 * time.Second})
+	t.tell(0, store.News{Pause: 3 * time.Second})
 	t.walk([]step{
 		{0, 0, booking("k", 0, 1, 1, m), refused, 3 * time.Second},
 		{0, 1, booking("k", time.Second, 1, 1, m), refused, 3 * time.Second},
@@ -84,12 +84,12 @@ func pauseHolds(t trial) {
 func pauseLaterWins(t trial) {
 	m := meter("m", 5, 1)
 	for _, d := range []time.Duration{3 * time.Second, time.Second} {
-		t.tell(0, "k", store.News{Pause: d})
+		t.tell(0, store.News{Pause: d})
 	}
 	t.want(1, booking("k", 0, 1, 1, m), refused, 3*time.Second)
-	t.tell(1, "k", store.News{Resume: true, Pause: time.Second}) // that is how a pause is made shorter
+	t.tell(1, store.News{Resume: true, Pause: time.Second}) // that is how a pause is made shorter
 	t.want(0, booking("k", 0, 1, 1, m), refused, time.Second)
-	t.tell(1, "k", store.News{Resume: true})
+	t.tell(1, store.News{Resume: true})
 	t.want(0, booking("k", 0, 1, 1, m), all, 0)
 }
 
@@ -97,7 +97,7 @@ func pauseLaterWins(t trial) {
 // knows what it may wait out and what is certain.
 func guessHolds(t trial) {
 	m := meter("m", 5, 1)
-	t.tell(0, "k", store.News{Pause: 2 * time.Second, Guess: 5 * time.Second})
+	t.tell(0, store.News{Pause: 2 * time.Second, Guess: 5 * time.Second})
 	for _, paused := range []time.Duration{2 * time.Second, time.Second, 0} {
 		r := t.want(1, booking("k", time.Second, 1, 1, m), refused, 3*time.Second+paused)
 		if r.Limit != store.ByGuess || r.Keys[0].Paused != paused {
@@ -105,12 +105,12 @@ func guessHolds(t trial) {
 		}
 		t.Advance(time.Second)
 	}
-	t.tell(0, "k", store.News{Pause: 3 * time.Second})
+	t.tell(0, store.News{Pause: 3 * time.Second})
 	if r := t.want(1, booking("k", time.Second, 1, 1, m), refused, 3*time.Second); r.Limit != -1 {
 		t.failf("a pause that outlasts a guess is told as limit %d", r.Limit)
 	}
-	t.tell(0, "k", store.News{Guess: 9 * time.Second})
-	t.tell(0, "k", store.News{Resume: true})
+	t.tell(0, store.News{Guess: 9 * time.Second})
+	t.tell(0, store.News{Resume: true})
 	t.want(1, booking("k", 0, 1, 1, m), all, 0)
 }
 
@@ -120,7 +120,7 @@ func stated(id string, remaining int64, reset time.Duration) store.News {
 
 func statedBinds(t trial) {
 	m := meter("m", 50, 50)
-	t.tell(0, "k", stated("core", 3, time.Minute))
+	t.tell(0, stated("core", 3, time.Minute))
 	t.walk([]step{
 		{0, 1, booking("k", 0, 1, 2, m), all, 0},
 		{0, 0, booking("k", time.Second, 1, 2, m), one, 0},
@@ -136,13 +136,13 @@ func statedTightens(t trial) {
 		stated("core", 40, 10*time.Second), // of a window that is over
 		stated("search", 9, time.Minute),
 	} {
-		t.tell(0, "k", n)
+		t.tell(0, n)
 	}
 	t.walk([]step{
 		{0, 1, booking("k", 0, 2, 2, m), all, 0},
 		{0, 1, booking("k", 0, 1, 1, m), refused, time.Minute},
 	})
-	t.tell(1, "k", stated("core", 6, 2*time.Minute))
+	t.tell(1, stated("core", 6, 2*time.Minute))
 	t.walk([]step{ // 7 of the other are left
 		{0, 0, booking("k", 0, 6, 6, m), all, 0},
 		{0, 0, booking("k", 0, 1, 1, m), refused, 2 * time.Minute},
@@ -156,7 +156,7 @@ func heals(t trial) {
 	m, l := meter("m", 4, 1), windowLog("l", 4, 10*time.Second, 0)
 	b := booking("k", 0, 4, 4, m, l)
 	r := t.want(0, b, all, 0)
-	t.tell(0, "k", store.News{Pause: time.Second})
+	t.tell(0, store.News{Pause: time.Second})
 	t.Lose()
 	t.Advance(2 * time.Second)
 	again := booking("k", 0, 1, 1, m, l)
@@ -225,7 +225,7 @@ func refills(t trial) {
 	t.Advance(time.Second)
 	t.want(0, booking("k", 0, 3, 3, m, l, d), all, 0)
 	give := func(n int64) {
-		t.tell(0, "k", store.News{Refill: []store.Refill{
+		t.tell(0, store.News{Refill: []store.Refill{
 			{Kind: store.MeterLimit, ID: "m", Units: n}, {Kind: store.LogLimit, ID: "l", Units: n},
 			{Kind: store.CalendarLimit, ID: "d", Units: n}, {Kind: store.MeterLimit, ID: "none", Units: n},
 		}})

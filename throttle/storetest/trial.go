@@ -86,8 +86,9 @@ func (t trial) refund(handle int, f store.Refund) {
 	}
 }
 
-func (t trial) tell(handle int, key string, n store.News) {
-	if err := t.Stores[handle].Tell(t.ctx, key, n); err != nil {
+// tell tells n of key k.
+func (t trial) tell(handle int, n store.News) {
+	if err := t.Stores[handle].Tell(t.ctx, "k", n); err != nil {
 		t.failf("Tell: %w", err)
 	}
 }
