@@ -99,6 +99,3 @@ func (f *Limit) Agree(now meter.Instant, n int) {
 		f.crowd, f.ceiling = now, float64(n)
 	}
 }
-
-// Patience is about for how long a request counts.
-func (f *Limit) Patience() time.Duration { return f.patience() }

@@ -66,8 +66,8 @@ type underway struct {
 	quick  time.Duration    // a quarter of the good answers take no longer; zero: none yet
 }
 
-// patience is for how long a request counts, if no request is old.
-func (u *underway) patience() time.Duration {
+// Patience is for how long a request counts, if no request is old.
+func (u *underway) Patience() time.Duration {
 	switch {
 	case u.quick == 0:
 		return freshPatience
@@ -79,7 +79,7 @@ func (u *underway) patience() time.Duration {
 
 // span is how long a generation lasts.
 func (u *underway) span() meter.Instant {
-	p := u.patience()
+	p := u.Patience()
 	braked := 0.0
 	if u.ease > 0 || u.heard == 0 {
 		braked = float64(u.old) / float64(brake+u.slow)
@@ -167,7 +167,7 @@ func (u *underway) recount(now meter.Instant) {
 // others: they are gone. The patience is then as at first, unless cut says that something went
 // wrong since the request was sent.
 func (u *underway) overtake(now meter.Instant, took time.Duration, cut bool) {
-	if took >= u.patience()/2 {
+	if took >= u.Patience()/2 {
 		return
 	}
 	if u.old > 0 {
