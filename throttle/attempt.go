@@ -35,12 +35,7 @@ type few struct {
 }
 
 // more is where what few have is written.
-func (p *attempt) more() *few {
-	if p.few == nil {
-		p.few = new(few)
-	}
-	return p.few
-}
+func (p *attempt) more() *few { return made(&p.few) }
 
 func (p *attempt) own() *endpoint {
 	if p.few == nil {

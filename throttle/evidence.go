@@ -43,7 +43,7 @@ func (e *evidence) sent(now instant) {
 	}
 	e.last = now
 	e.away.Sent(now)
-	e.Sent(now, 1)
+	e.Sent(now)
 	e.peers.drew(1)
 }
 
@@ -71,7 +71,7 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 		return false
 	}
 	e.told = sent
-	e.Accepted(now, sent, 1)
+	e.Accepted(now, sent)
 	if back = e.row > mostRow && e.Unsure(); back {
 		e.Reopened(now, sent)
 		e.anew()
@@ -85,7 +85,7 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 // refused notes a refusal.
 func (e *evidence) refused(now, sent instant, r learn.Refusal) {
 	e.told = sent
-	if e.Refused(now, sent, 1, r) {
+	if e.Refused(now, sent, r) {
 		e.row++
 	}
 	if r.Alone {
@@ -100,9 +100,13 @@ func (e *evidence) refused(now, sent instant, r learn.Refusal) {
 // long. It was told so before and was served since, so that wait does not bind. Perhaps a limit
 // of all requests refuses whoever comes when it is spent. It may be chance as well, so a limit
 // has to explain such refusals. spared says that others were never told so: then they do not
-// keep that wait, whatever limit is found.
-func (e *evidence) suspects(now, sent instant, said cooldown.Hint, most time.Duration, spared bool) {
-	e.vague = e.vague || e.blank()
+// keep that wait, whatever limit is found. first says that it was not told so before: then it may
+// have a limit of its own, and it counts only if others were under way, which may be why as well.
+func (e *evidence) suspects(now, sent instant, said cooldown.Hint, most time.Duration, spared, first bool) {
+	if first && e.UnderWay() <= 1 {
+		return
+	}
+	e.vague = e.vague || first || e.blank()
 	e.refused(now, sent, learn.Refusal{Hint: said, MaxPause: most, Alone: spared || !e.Explains()})
 }
 
@@ -120,16 +124,16 @@ func (e *evidence) weighs(by503, young bool) bool {
 }
 
 // lost notes a request that brought no answer, but may have been counted.
-func (e *evidence) lost(now, sent instant) {
+func (e *evidence) lost(sent instant) {
 	e.told = sent
-	e.Lost(now, sent, 1)
+	e.Lost(sent)
 }
 
 // resume dates a request anew, as it is sent only now.
 func (e *evidence) resume(now, sent instant) {
 	if e != nil && now > sent {
-		e.Unsent(now, sent, 1)
-		e.Sent(now, 1)
+		e.Unsent(sent)
+		e.Sent(now)
 	}
 }
 
@@ -141,12 +145,12 @@ func (e *evidence) late() {
 }
 
 // over ends what was sent then.
-func (e *evidence) over(now, sent instant) {
+func (e *evidence) over(sent instant) {
 	if e.told == sent {
 		e.told = 0
 		return
 	}
-	e.Unsent(now, sent, 1)
+	e.Unsent(sent)
 	e.peers.drew(-1)
 }
 
@@ -158,11 +162,14 @@ func (e *evidence) at(now instant, waiting int) instant {
 	at := now
 	if e.sure() {
 		first := e.peers.lone(now)
-		if at = e.Next(now, 1, max(1, waiting)).At; first {
+		if at = e.Next(now, max(1, waiting)).At; first {
 			at = e.peers.at(now, at)
 		} else {
 			at = max(at, now.Add(e.regain()))
 		}
+	}
+	if !e.chance {
+		at = max(at, e.Beside(now))
 	}
 	return e.away.At(now, at, waiting)
 }
@@ -183,7 +190,7 @@ func (e *evidence) outlook(now, from instant, ahead int64, waiting int) instant 
 }
 
 // lift lets a flow that would resume later do so now.
-func (e *evidence) lift(now instant) {
+func (e *evidence) lift() {
 	if e == nil {
 		return
 	}
@@ -237,7 +244,7 @@ func (e *evidence) guess(now instant, waiting int) time.Duration {
 	if !e.believes() {
 		return cooldown.FirstGuess
 	}
-	p := e.Next(now, 1, max(1, waiting))
+	p := e.Next(now, max(1, waiting))
 	if p.Reason == learn.Untrusted { // the answers that are to come say more
 		return min(e.regain(), cooldown.FirstGuess)
 	}

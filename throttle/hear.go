@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -144,4 +145,85 @@ func (p *attempt) unexplained(s *headers.Signal) *headers.Signal {
 	said := *s
 	said.Throttled, said.Kind = false, headers.NoKind
 	return &said
+}
+
+// again plans everyone anew who waits for something learned.
+func (p *attempt) again(now instant) {
+	k, e := p.endpoint, p.record.domain.Load()
+	if k == nil || e.Waiting == 0 {
+		return
+	}
+	l := k.learner
+	e.Mark(&l.host.account)
+	l.each(e.Mark)
+	e.Run(now)
+}
+
+// heed puts what was learned into effect for those that wait. The
+// lock is held.
+func (p *attempt) heed(now instant, news lesson) {
+	k := p.endpoint
+	if k == nil {
+		return
+	}
+	l, e := k.learner, p.record.domain.Load()
+	switch {
+	case l.changes:
+		e.Redraw(now, &l.scope.Group)
+	case l.binds:
+		e.Extend(now, &l.scope.Group, l.stated(now, l.quotas...))
+	}
+	l.changes, l.binds = false, false
+	p.lifted(now)
+	switch news.what {
+	case causeCooldown:
+		a, c := &news.pauser().account, news.pauser().cooldown
+		if a.Paused <= now {
+			p.counts().more().paused++
+		}
+		until := c.Until()
+		if a == &l.account {
+			p.record.quiet(now, until)
+		}
+		e.Pause(now, a, until, c.Sure(), news.in(now, l.terms.zero))
+	case causeQuota:
+		e.Recheck(now, &l.scope.Group, l.stated(now, news.quota))
+	}
+}
+
+// stated is when the last of the quotas is there again for everybody, as far as
+// the server has stated that: nobody has to wait for them for certain until later.
+func (l *learner) stated(now instant, quotas ...*quota) instant {
+	end := now
+	for _, q := range quotas {
+		end = max(end, q.Sure(now, now, 0, math.MaxInt64))
+	}
+	return end
+}
+
+// lifted ends the pauses of accounts that what was learned does not ask for any more.
+func (p *attempt) lifted(now instant) {
+	if p.endpoint.calm() {
+		return
+	}
+	p.endpoint.pauses(func(x *pauser) {
+		if x.cooldown == nil || x.account.Paused <= now || x.cooldown.Until() > now {
+			return
+		}
+		if x == &p.endpoint.learner.pauser && p.record.Gate.Paused <= now {
+			p.record.wake(now)
+		}
+		p.record.domain.Load().Pause(now, &x.account, now, now, "")
+	})
+}
+
+// pausedTo is the end of the pause of p's host or partition, as far as p's
+// credential knows, and until when it is certain. The lock is held.
+func (p *attempt) pausedTo() (until, sure instant) {
+	gate := &p.record.Gate
+	if p.endpoint == nil {
+		return gate.Paused, gate.Sure()
+	}
+	a := &p.endpoint.learner.account
+	return max(gate.Paused, a.Paused), max(gate.Sure(), a.Sure())
 }

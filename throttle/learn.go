@@ -165,60 +165,17 @@ func made[T any](p **T) *T {
 	return *p
 }
 
-// evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is in no
-// group.
-func (l *learner) evidenceOf(k *endpoint) *evidence {
-	if k != nil && k.group != nil {
-		return k.group.evidence
-	}
-	if l.evidence == nil {
-		l.evidence = new(evidence)
-		l.evidence.fates = attribution.FatesOf(int(l.good))
-		if first := l.begun; first != 0 {
-			if l.evidence.sent(first); !l.out {
-				l.evidence.accepted(first, first)
-			}
-		}
-	}
-	return l.evidence
-}
-
-// evidenceNow is evidenceOf, but nil if it was not made.
-func (k *endpoint) evidenceNow() *evidence { return k.found().evidence }
-
-// restart forgets the limit that was found for an endpoint.
-func (l *learner) restart(k *endpoint) {
-	l.evidenceOf(k).forget()
-}
-
 // finish learns from the end of a request, which still counts as under way. status
 // and s are those of its answer, if there was one. It returns what was news.
-func (l *learner) finish(now instant, g *ticket, end ending, status int, s *headers.Signal) lesson {
+func (l *learner) finish(now instant, g *ticket, end ending, status int, s *headers.Signal) (news lesson) {
 	k := g.endpoint
 	l.returned(g)
 	if end != replied {
 		l.unanswered(now, g, end)
 		return lesson{}
 	}
-	refused := s.Throttled
-	overload := answer.Overload(status, s)
-	news := lesson{}
-	busy := (overload || g.limited) && !s.RetryAfter.Known
-	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
-		Busy: busy, Told: !busy && (refused || overload), Bare: answer.Bare503(status, s),
-		Load: g.load(), Good: k.slow.Good(), Probe: g.probe,
-	})
-	switch verdict {
-	case attribution.Chance:
-		k.slow.Absolve()
-	case attribution.NoLimiter:
-		l.restart(k)
-		k.pauses(func(p *pauser) {
-			if p.cooldown.Sure() <= now { // the server did not ask for it
-				p.cooldown.Lift()
-			}
-		})
-	}
+	refused, overload := s.Throttled, answer.Overload(status, s)
+	l.attribute(now, g, status, s, overload)
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)
 	}
@@ -251,6 +208,28 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 	return news
 }
 
+// attribute takes in an answer; overload says that it is one of a host that is overloaded. If earlier
+// ones are shown to have been no limiter's, what was made of them is undone.
+func (l *learner) attribute(now instant, g *ticket, status int, s *headers.Signal, overload bool) {
+	k := g.endpoint
+	busy := (overload || g.limited) && !s.RetryAfter.Known
+	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
+		Busy: busy, Told: !busy && (s.Throttled || overload), Bare: answer.Bare503(status, s),
+		Load: g.load(), Good: k.slow.Good(), Probe: g.probe,
+	})
+	switch verdict {
+	case attribution.Chance:
+		k.slow.Absolve()
+	case attribution.NoLimiter:
+		l.restart(k)
+		k.pauses(func(p *pauser) {
+			if p.cooldown.Sure() <= now { // the server did not ask for it
+				p.cooldown.Lift()
+			}
+		})
+	}
+}
+
 // returned notes that a request came back, whatever its answer says.
 func (l *learner) returned(g *ticket) {
 	if l.paths == nil || l.divided() { // else nobody asks from where
@@ -273,12 +252,12 @@ func (l *learner) unanswered(now instant, g *ticket, end ending) {
 	}
 	g.endpoint.slow.Unanswered(now, generation(g.started()), now.Sub(g.sent), end == failed)
 	if e := g.endpoint.evidenceNow(); e != nil {
-		e.lost(now, g.sent)
+		e.lost(g.sent)
 	}
 	for _, q := range g.endpoint.quotas {
 		if g.bound(q) {
 			units, _, _ := q.costs(g.cost)
-			q.Lost(units)
+			q.Lost(g.sent, units)
 		}
 	}
 }

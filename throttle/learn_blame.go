@@ -44,17 +44,7 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 	b.asks = isLong(said)
 	switch {
 	case b.asks && len(l.endpoints) > 1 && (k.group == nil || len(k.group.kinds) > 1):
-		wait, _ := said.Believed(l.terms.MaxPause)
-		other := last != k && k.cooldown.News(sent) && !(k.barred && l.spares(k))
-		alone, asks := b.reach.Refused(sent, now, wait, other, len(l.endpoints)-2)
-		k.barred = true
-		if b.endpoint, b.parted = k, false; asks {
-			l.cooldown.Doubt(now)
-		}
-		if !alone && last != nil && last.group != nil && last.group != k.group {
-			l.join(last.group)
-		}
-		return alone
+		return b.refusedForLong(l, now, k, sent, said)
 	case last != k:
 		both = b.Another(sent, k.group != nil)
 		if k.group != nil && (last == nil || last.group != k.group) {
@@ -78,6 +68,22 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 		l.join(last.group)
 	}
 	return false
+}
+
+// refusedForLong is refused for a hint that is long, at a host with several kinds.
+func (b *blame) refusedForLong(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) (alone bool) {
+	last := b.endpoint
+	wait, _ := said.Believed(l.terms.MaxPause)
+	other := last != k && k.cooldown.News(sent) && !(k.barred && l.spares(k))
+	alone, asks := b.reach.Refused(sent, now, wait, other, len(l.endpoints)-2)
+	k.barred = true
+	if b.endpoint, b.parted = k, false; asks {
+		l.cooldown.Doubt(now)
+	}
+	if !alone && last != nil && last.group != nil && last.group != k.group {
+		l.join(last.group)
+	}
+	return alone
 }
 
 // sharers returns the kinds that may share a limit with k, for all that is known, and how they

@@ -86,10 +86,10 @@ func (l *learner) mirrors(q *quota) bool {
 	})
 }
 
-// settle takes in an answer to a request that asked, or that was refused.
+// settle takes in an answer to a request that was refused or, while q is Empty, one that asked.
 func (q *quota) settle(g *ticket, limit *headers.Limit, refused bool) {
 	left, ok := limit.Left()
-	if !ok || refused && left >= 1 || !refused && (!q.Empty() || !g.asksKind()) {
+	if !ok || refused && left >= 1 || !refused && !g.asksKind() {
 		return
 	}
 	k := g.endpoint

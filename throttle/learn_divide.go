@@ -140,10 +140,13 @@ type asker struct {
 	account queue.Account
 }
 
-func newAsker(k *endpoint) *asker {
-	a := new(asker)
-	a.account = queue.Account{Meter: a, Label: k.learner.terms.words.asker, Group: &k.learner.scope.Group}
-	return a
+// askerNeed is what a request to k draws on that is to ask by *a, which is made if need be.
+func (k *endpoint) askerNeed(a **asker) queue.Need {
+	if *a == nil {
+		*a = new(asker)
+		(*a).account = queue.Account{Meter: *a, Label: k.learner.terms.words.asker, Group: &k.learner.scope.Group}
+	}
+	return queue.Need{Account: &(*a).account, N: 1}
 }
 
 func (a *asker) At(now instant, _ int64) instant {

@@ -42,27 +42,32 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 	}
 	silent := false
 	for _, q := range k.quotas {
-		if slices.Contains(heard, q) {
-			continue
-		}
-		if silent = true; !refused && q.Over(g.sent) {
-			l.passed(q, g.where())
-		}
-		if !g.bound(q) || g.strange() {
-			continue
-		}
-		units, _, _ := q.costs(g.cost)
-		q.Unmentioned(now, g.asked(q), !refused, units)
-		if q.Counted() && l.mute() {
-			q.count(false, &l.scope.Group)
-			l.changes = true
-			l.partNamed(now, q)
+		if !slices.Contains(heard, q) {
+			silent = true
+			l.unmentioned(now, g, q, refused)
 		}
 	}
 	if silent { // of the others the answer told
 		l.forget(now, k)
 	}
 	return news
+}
+
+// unmentioned takes in that an answer does not state q, a limit of its endpoint.
+func (l *learner) unmentioned(now instant, g *ticket, q *quota, refused bool) {
+	if !refused && q.Over(g.sent) {
+		l.passed(q, g.where())
+	}
+	if !g.bound(q) || g.strange() {
+		return
+	}
+	units, _, _ := q.costs(g.cost)
+	q.Unmentioned(now, g.asked(q), !refused, units)
+	if q.Counted() && l.mute() {
+		q.count(false, &l.scope.Group)
+		l.changes = true
+		l.partNamed(now, q)
+	}
 }
 
 // hearLimit gives one limit of an answer to its account, which it returns, nil if
@@ -87,38 +92,47 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 			}
 		}
 	}
-	q.settle(g, limit, refused)
+	if refused || q.Empty() {
+		q.settle(g, limit, refused)
+	}
 	if guessed {
-		q.Price(now, limit, refused)
-		units, counted, _ = q.costs(g.cost)
+		if q.Price(now, limit, refused); q.Usual() > 0 {
+			units, counted = q.usually(), true
+		}
 	}
 	counted = counted && !l.mute()
 	if counted && (!q.Counted() || guessed && q.dearer()) || q.account == nil {
 		l.changes = l.changes || q.Counted()
 		q.count(counted, &l.scope.Group)
 	}
-	roomy := q.Heard() == 0 || !q.Empty() && !q.Asking() // one that asks does not know what there is
-	news = q.Heard() == 0 || q.Asking() || q.Ignored()
 	mark, drew := g.mark(q.account)
-	a := stated.Answer{Sent: sent, Limit: limit, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Booked: g.booked}
+	a := stated.Answer{Sent: sent, Limit: limit, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Like: k, Booked: g.booked}
 	if !guessed && !q.costless(k) {
 		a.Cost = units
 	}
-	q.compare(now, limit, refused)
-	if !again || !q.Expects(now, &a) {
-		if !q.Weigh(now, &a) {
+	return q, l.hearAnswer(now, g, q, &a, again, units)
+}
+
+// hearAnswer gives the answer a to q, of whose units the request took so many. again says that q is
+// known to bind the request's endpoint.
+func (l *learner) hearAnswer(now instant, g *ticket, q *quota, a *stated.Answer, again bool, units float64) (news bool) {
+	roomy := q.Heard() == 0 || !q.Empty() && !q.Asking() // one that asks does not know what there is
+	news = q.Heard() == 0 || q.Asking() || q.Ignored()
+	q.compare(now, a.Limit, a.Refused)
+	if !again || !q.Expects(now, a) {
+		if !q.Weigh(now, a) {
 			l.release(q)
 			news = false
-		} else if !again && l.bind(q, k, units) {
+		} else if !again && l.bind(q, g.endpoint, units) {
 			l.partNamed(now, q)
 		}
-		q.Hear(now, &a)
+		q.Hear(now, a)
 	}
-	l.sort(q, g, limit, units, refused)
-	if l.divided() && (!refused || limit.Exhausted()) {
-		l.doubt(now, g.sent, q, roomy, refused)
+	l.sort(q, g, a.Limit, units, a.Refused)
+	if l.divided() && (!a.Refused || a.Limit.Exhausted()) {
+		l.doubt(now, g.sent, q, roomy, a.Refused)
 	}
-	return q, news
+	return news
 }
 
 // meant is the account of a limit that an answer to a request to endpoint k states; nil: it says

@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -33,13 +34,13 @@ func (f *foundLimit) At(now instant, _ int64) instant {
 	if at == never {
 		return f.cooldown.Again()
 	}
-	return max(at, f.counts().at(now, f.account.Queued()))
+	return max(at, f.counts().at(now, f.account.Backlog()))
 }
 
 func (f *foundLimit) ETA(now instant, ahead, _ int64) instant {
 	at := f.cooldown.At(now)
 	if at != never {
-		at = f.counts().outlook(now, at, ahead, f.account.Queued())
+		at = f.counts().outlook(now, at, ahead, f.account.Backlog())
 	}
 	return at
 }
@@ -64,7 +65,7 @@ func (f *foundLimit) Words(now instant) string {
 // lift lets all go that wait for it.
 func (f *foundLimit) lift(e *queue.Domain, now instant) {
 	f.pauser.lift(e, now)
-	f.evidence.lift(now)
+	f.evidence.lift()
 }
 
 // found is what is found of the limit of k: that of the group that it is in, or that of all.
@@ -83,4 +84,67 @@ func (l *learner) everyFound(f func(f *foundLimit)) {
 			f(&g.foundLimit)
 		}
 	})
+}
+
+// waited reports whether somebody waits for l.
+func (l *learner) waited() bool {
+	waited := false
+	l.each(func(a *queue.Account) { waited = waited || a.Waited() })
+	return waited
+}
+
+// each calls f for every account of l.
+func (l *learner) each(f func(a *queue.Account)) {
+	l.everyFound(func(x *foundLimit) { f(&x.account) })
+	l.everyEndpoint(func(k *endpoint) {
+		f(&k.account)
+		if k.paths != nil && k.paths.head != nil {
+			f(&k.paths.head.account)
+		}
+		if a := k.asker(); a != nil {
+			f(&a.account)
+		}
+	})
+	if l.paths != nil && l.paths.asker != nil {
+		f(&l.paths.asker.account)
+	}
+	for _, q := range l.quotas {
+		f(q.account)
+	}
+}
+
+// everyEndpoint calls f for every endpoint, also that of all others.
+func (l *learner) everyEndpoint(f func(k *endpoint)) {
+	for _, k := range l.endpoints {
+		f(k)
+	}
+	if l.other != nil {
+		f(l.other)
+	}
+}
+
+// evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is in no
+// group.
+func (l *learner) evidenceOf(k *endpoint) *evidence {
+	if k != nil && k.group != nil {
+		return k.group.evidence
+	}
+	if l.evidence == nil {
+		l.evidence = new(evidence)
+		l.evidence.fates = attribution.FatesOf(int(l.good))
+		if first := l.begun; first != 0 {
+			if l.evidence.sent(first); !l.out {
+				l.evidence.accepted(first, first)
+			}
+		}
+	}
+	return l.evidence
+}
+
+// evidenceNow is evidenceOf, but nil if it was not made.
+func (k *endpoint) evidenceNow() *evidence { return k.found().evidence }
+
+// restart forgets the limit that was found for an endpoint.
+func (l *learner) restart(k *endpoint) {
+	l.evidenceOf(k).forget()
 }

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"hash/maphash"
-	"math"
 	"net/http"
 	"slices"
 
@@ -34,16 +33,11 @@ type learned struct {
 // this was asked before. The lock is held.
 func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, route string, known bool) (k, own *endpoint) {
 	s := q.scope
-	if s.learned == nil {
-		s.learned = &learned{}
-	}
-	if home.learned == nil {
-		home.learned = &learned{}
-	}
-	if home.learned.start == nil {
-		home.learned.start = newHostStart(t.learning.words)
+	made(&s.learned)
+	if start := &made(&home.learned).start; *start == nil {
+		*start = newHostStart(t.learning.words)
 		if t.fleet != nil {
-			home.learned.start.Share(now)
+			(*start).Share(now)
 		}
 	}
 	if s.learned.joint != nil {
@@ -111,43 +105,6 @@ func (m *learned) idle(now instant) bool {
 	return idle
 }
 
-// waited reports whether somebody waits for l.
-func (l *learner) waited() bool {
-	waited := false
-	l.each(func(a *queue.Account) { waited = waited || a.Waited() })
-	return waited
-}
-
-// each calls f for every account of l.
-func (l *learner) each(f func(a *queue.Account)) {
-	l.everyFound(func(x *foundLimit) { f(&x.account) })
-	l.everyEndpoint(func(k *endpoint) {
-		f(&k.account)
-		if k.paths != nil && k.paths.head != nil {
-			f(&k.paths.head.account)
-		}
-		if a := k.asker(); a != nil {
-			f(&a.account)
-		}
-	})
-	if l.paths != nil && l.paths.asker != nil {
-		f(&l.paths.asker.account)
-	}
-	for _, q := range l.quotas {
-		f(q.account)
-	}
-}
-
-// everyEndpoint calls f for every endpoint, also that of all others.
-func (l *learner) everyEndpoint(f func(k *endpoint)) {
-	for _, k := range l.endpoints {
-		f(k)
-	}
-	if l.other != nil {
-		f(l.other)
-	}
-}
-
 // learn takes in how the attempt ended, before its places and units are given
 // back. s is nil if it was answered well and the answer states nothing. It
 // returns what was news. The lock is held, and again has to follow.
@@ -159,7 +116,7 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 	if p.unnoted(k) {
 		k.learner.evidenceOf(k).late()
 		f := k.found()
-		defer func() { f.evidence.over(now, p.permit.Granted) }() // which few kinds may have taken meanwhile
+		defer func() { f.evidence.over(p.permit.Granted) }() // which few kinds may have taken meanwhile
 	}
 	m := k.learner.home()
 	if m == nil || m.joint == nil {
@@ -199,19 +156,15 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 	object := k.object(now, p.r)
 	away := s.Throttled && !answer.Futile(s) || !p.tr.Probe && answer.Away(status, s)
 	if away {
-		if p.solo() == nil {
-			p.more().solo = newSolo(k, k.learner.terms.words.alone)
-		}
-		object = k.newObject(now, p.r)
+		object = p.turnedAway(now, k)
 	}
-	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), object: object, away: away, probe: p.tr.Probe, booked: p.shared()}
+	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), object: object, away: away, probe: p.tr.Probe, booked: p.shared(), limited: p.permit.limited}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.r = p.r
 	}
-	g.limited = p.permit.limited
 	news := k.learner.finish(now, &g, end, status, s)
 	if moved != nil {
-		moved.over(now, p.permit.Granted)
+		moved.over(p.permit.Granted)
 	}
 	if o := p.solo(); o != nil && o.alone {
 		if object != nil && object.account.Paused > now {
@@ -220,6 +173,15 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 		o.order = p.record.domain.Load().Arrive(now) // behind those that wait already
 	}
 	return news
+}
+
+// turnedAway returns the object of p's URL, and makes the solo that p has from now on; both are
+// made if need be.
+func (p *attempt) turnedAway(now instant, k *endpoint) *solo {
+	if p.solo() == nil {
+		p.more().solo = newSolo(k, k.learner.terms.words.alone)
+	}
+	return k.newObject(now, p.r)
 }
 
 // good is teach for nearly all answers that state limits, which is less: the request was
@@ -237,87 +199,6 @@ func (p *attempt) good(now instant, k *endpoint, s *headers.Signal) (news lesson
 	object.served(sent)
 	l.well(now, k, sent)
 	return news
-}
-
-// again plans everyone anew who waits for something learned.
-func (p *attempt) again(now instant) {
-	k, e := p.endpoint, p.record.domain.Load()
-	if k == nil || e.Waiting == 0 {
-		return
-	}
-	l := k.learner
-	e.Mark(&l.host.account)
-	l.each(e.Mark)
-	e.Run(now)
-}
-
-// heed puts what was learned into effect for those that wait. The
-// lock is held.
-func (p *attempt) heed(now instant, news lesson) {
-	k := p.endpoint
-	if k == nil {
-		return
-	}
-	l, e := k.learner, p.record.domain.Load()
-	switch {
-	case l.changes:
-		e.Redraw(now, &l.scope.Group)
-	case l.binds:
-		e.Extend(now, &l.scope.Group, l.stated(now, l.quotas...))
-	}
-	l.changes, l.binds = false, false
-	p.lifted(now)
-	switch news.what {
-	case causeCooldown:
-		a, c := &news.pauser().account, news.pauser().cooldown
-		if a.Paused <= now {
-			p.counts().more().paused++
-		}
-		until := c.Until()
-		if a == &l.account {
-			p.record.quiet(now, until)
-		}
-		e.Pause(now, a, until, c.Sure(), news.in(now, l.terms.zero))
-	case causeQuota:
-		e.Recheck(now, &l.scope.Group, l.stated(now, news.quota))
-	}
-}
-
-// stated is when the last of the quotas is there again for everybody, as far as
-// the server has stated that: nobody has to wait for them for certain until later.
-func (l *learner) stated(now instant, quotas ...*quota) instant {
-	end := now
-	for _, q := range quotas {
-		end = max(end, q.Sure(now, now, 0, math.MaxInt64))
-	}
-	return end
-}
-
-// lifted ends the pauses of accounts that what was learned does not ask for any more.
-func (p *attempt) lifted(now instant) {
-	if p.endpoint.calm() {
-		return
-	}
-	p.endpoint.pauses(func(x *pauser) {
-		if x.cooldown == nil || x.account.Paused <= now || x.cooldown.Until() > now {
-			return
-		}
-		if x == &p.endpoint.learner.pauser && p.record.Gate.Paused <= now {
-			p.record.wake(now)
-		}
-		p.record.domain.Load().Pause(now, &x.account, now, now, "")
-	})
-}
-
-// pausedTo is the end of the pause of p's host or partition, as far as p's
-// credential knows, and until when it is certain. The lock is held.
-func (p *attempt) pausedTo() (until, sure instant) {
-	gate := &p.record.Gate
-	if p.endpoint == nil {
-		return gate.Paused, gate.Sure()
-	}
-	a := &p.endpoint.learner.account
-	return max(gate.Paused, a.Paused), max(gate.Sure(), a.Sure())
 }
 
 // told is news as OnLearn sees it; nil if answers to requests of that kind told the same before: a
@@ -359,4 +240,17 @@ func (m *learned) lift(e *queue.Domain, now instant) {
 		l.everyEndpoint(func(k *endpoint) { k.lift(e, now) })
 		l.everyFound(func(x *foundLimit) { x.lift(e, now) })
 	})
+}
+
+// home is what was learned where l is one of several; nil: it is alone.
+func (l *learner) home() *learned {
+	if l.scope == nil {
+		return nil
+	}
+	return l.scope.learned
+}
+
+// alone reports whether no other credential is known, or all are one.
+func (l *learner) alone() bool {
+	return l.home() == nil || l.home().joint == nil || l.home().joint.common == l
 }

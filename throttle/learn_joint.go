@@ -176,19 +176,6 @@ func (k *endpoint) told(now instant, g ticket, s *headers.Signal) {
 	}
 }
 
-// home is what was learned where l is one of several; nil: it is alone.
-func (l *learner) home() *learned {
-	if l.scope == nil {
-		return nil
-	}
-	return l.scope.learned
-}
-
-// alone reports whether no other credential is known, or all are one.
-func (l *learner) alone() bool {
-	return l.home() == nil || l.home().joint == nil || l.home().joint.common == l
-}
-
 // split gives strangers limits of their own, those that wait as soon as they are asked
 // what they draw on. What is under way still teaches the one that they had in common.
 func (m *learned) split() {

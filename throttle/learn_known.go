@@ -188,17 +188,7 @@ func (l *learner) recall(k *endpoint, now instant) {
 			}
 			made(c).Recall(now, until, l.terms.MaxPause, x.Source)
 		case LearnedRate:
-			if x.Parts != "" {
-				k.recallParts(now, x)
-				continue
-			}
-			of := (*endpoint)(nil) // those that have no limit of their own
-			if all {
-				made(&l.cooldown)
-			} else if of = k; k.group == nil {
-				k.enterGroup(l.grouped(x.Routes))
-			}
-			l.evidenceOf(of).recall(now, x, l.terms.MaxPause)
+			l.recallRate(now, k, x, all)
 		case LearnedConcurrency:
 			s := &k.slow
 			if all {
@@ -210,6 +200,22 @@ func (l *learner) recall(k *endpoint, now instant) {
 		}
 	}
 	from.recalled = true
+}
+
+// recallRate lets a limit that was found before bind k, or all kinds that have none of their own.
+func (l *learner) recallRate(now instant, k *endpoint, x *KnownLimit, all bool) {
+	of := k
+	switch {
+	case x.Parts != "":
+		k.recallParts(now, x)
+		return
+	case all:
+		made(&l.cooldown)
+		of = nil
+	case k.group == nil:
+		k.enterGroup(l.grouped(x.Routes))
+	}
+	l.evidenceOf(of).recall(now, x, l.terms.MaxPause)
 }
 
 // recallParts lets parts of k have limits of their own, as was found before.

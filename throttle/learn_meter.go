@@ -47,7 +47,7 @@ func (l *learner) Return(now instant, n int64, m meter.Token, granted, answered 
 	switch {
 	case m&markTold == 0:
 	case l.evidence != nil:
-		l.evidence.over(now, granted)
+		l.evidence.over(granted)
 	default:
 		l.out = false
 	}
@@ -87,7 +87,7 @@ func (k *endpoint) Return(now instant, n int64, m meter.Token, granted, answered
 	k.slow.End(generation(m))
 	k.pauser.Return(now, n, m, granted, answered)
 	if k.group != nil {
-		k.group.evidence.over(now, granted)
+		k.group.evidence.over(granted)
 	}
 }
 

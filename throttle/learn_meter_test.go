@@ -14,13 +14,13 @@ func TestLearnerAsAMeter(t *testing.T) {
 	windowed := func(spent int) *evidence {
 		e := believing(10, 9*sec, 0)
 		for range spent {
-			e.Sent(hourIn, 1)
+			e.Sent(hourIn)
 			e.accepted(hourIn, hourIn)
 		}
 		return e
 	}
 	steady := believing(.5, sec, 1)
-	steady.Sent(hourIn, 1)
+	steady.Sent(hourIn)
 	steady.accepted(hourIn, hourIn)
 	open := new(cooldown.Cooldown)
 	asked := askedUntil(at0(0))

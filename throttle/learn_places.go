@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -35,6 +36,11 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 	if len(k.quotas) == 0 || k.learner.terms.pausesOnly {
 		return buf
 	}
+	return k.quotaNeeds(buf, q)
+}
+
+// quotaNeeds is the part of stated that stated limits are, of which there is one at least.
+func (k *endpoint) quotaNeeds(buf []queue.Need, q *ask) []queue.Need {
 	asks, kinds := false, false
 	var w attribution.Where // not looked at yet
 	for _, x := range k.quotas {
@@ -61,17 +67,10 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 		buf = append(buf, queue.Need{Account: x.account, N: n})
 	}
 	if asks {
-		if k.paths.asker == nil {
-			k.paths.asker = newAsker(k)
-		}
-		buf = append(buf, queue.Need{Account: &k.paths.asker.account, N: 1})
+		buf = append(buf, k.askerNeed(&k.paths.asker))
 	}
 	if kinds {
-		p := made(&k.learner.paths)
-		if p.asker == nil {
-			p.asker = newAsker(k)
-		}
-		buf = append(buf, queue.Need{Account: &p.asker.account, N: 1})
+		buf = append(buf, k.askerNeed(&made(&k.learner.paths).asker))
 	}
 	return buf
 }
@@ -157,4 +156,44 @@ func (p *placed) vacate(now instant, k *endpoint) {
 	}
 	l.host.Return(now, 1, meter.Token(p.marks[1]), p.Granted, 0)
 	k.Return(now, 1, meter.Token(p.marks[2]), p.Granted, 0)
+}
+
+// hostStart is a host's slow start, shared by all credentials.
+type hostStart struct {
+	concurrency.Start
+	account queue.Account
+}
+
+func newHostStart(words *learnWords) *hostStart {
+	s := &hostStart{Start: concurrency.NewStart()}
+	s.account = queue.Account{Meter: s, Label: words.host}
+	return s
+}
+
+// headStart is what the first request of a kind draws on in the place of its host's slow start.
+type headStart struct {
+	concurrency.Head
+	account queue.Account
+}
+
+// headStart is the account on which q, of k, draws in the place of its host's slow start;
+// nil: on that.
+func (k *endpoint) headStart(q *ask) *queue.Account {
+	if q.head != nil {
+		return &q.head.account
+	}
+	l, h := k.learner, k.learner.host
+	if !h.Lends() || k.slow.UnderWay() > 0 || h.account.Clear(q.now) && h.At(q.now, 1) <= q.now {
+		return nil
+	}
+	p := made(&k.paths)
+	if p.head == nil {
+		p.head = &headStart{Head: concurrency.NewHead(&h.Start)}
+		p.head.account = queue.Account{Meter: p.head, Label: l.terms.words.host, Group: &l.scope.Group}
+	}
+	if p.head.account.Waited() || !p.head.Offer(q.now, k.slow.Good() > 0) {
+		return nil
+	}
+	q.head = p.head
+	return &q.head.account
 }

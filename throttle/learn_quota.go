@@ -38,9 +38,6 @@ type pretence struct {
 
 // hear takes in an answer, before q does, and reports whether it is a refusal for another limit.
 func (p *pretence) hear(now instant, q *quota, limit *headers.Limit, refused bool) bool {
-	if !refused && p.before == 0 {
-		return false
-	}
 	left, ok := limit.Left()
 	if !refused {
 		if ok {
@@ -67,6 +64,10 @@ func (q *quota) compare(now instant, limit *headers.Limit, refused bool) {
 	size := limit.Quota
 	if !refused && size.Known {
 		q.usual = size.Value
+	}
+	if !refused && q.pretend.before == 0 { // as mostly: there is nothing to compare with
+		q.other = false
+		return
 	}
 	q.other = q.pretend.hear(now, q, limit, refused) || refused && size.Known && q.usual != 0 && size.Value != q.usual
 }
@@ -109,11 +110,14 @@ func (l *learner) partNamed(now instant, q *quota) {
 // what the caller says, else what others cost before it.
 func (q *quota) costs(c Cost) (units float64, counted, guessed bool) {
 	units, said := unitsOf(c, q.ID.Unit)
-	if usual := q.Usual(); !said && usual > 0 {
-		return math.Ceil(usual), true, true
+	if !said && q.Usual() > 0 {
+		return q.usually(), true, true
 	}
 	return units, said, !said
 }
+
+// usually is what a request is taken to cost if its caller does not say.
+func (q *quota) usually() float64 { return math.Ceil(q.Usual()) }
 
 // lacked is the limit for whose sake alone the request of g was refused, which needs more
 // than was left; nil: none. From then on it is known what the request needs.

@@ -75,11 +75,13 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 		return lesson{what: causeQuota, quota: q}
 	}
 	said, named, explained := l.hintOf(now, k, s)
-	made(&l.cooldown)
-	alone, ended := false, k.cooldown.Ended()
-	if !l.terms.pausesOnly {
-		alone = made(&l.blame).refused(l, now, k, g.sent, said)
+	if g.solo != nil && l.byOneOf(k, s) {
+		g.solo.rest(now, g, said)
+		said = cooldown.Hint{} // of the others, which may meet another server, it says nothing
 	}
+	made(&l.cooldown)
+	ended := k.cooldown.Ended()
+	alone := !l.terms.pausesOnly && made(&l.blame).refused(l, now, k, g.sent, said)
 	c := lesson{what: causeCooldown, found: k.found()}
 	if !l.terms.pausesOnly && (named || alone) {
 		c = lesson{what: causeCooldown, endpoint: k}
@@ -89,18 +91,11 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 		l.cooldown.Served(g.sent)
 	}
 	f := l.evidenceOf(k)
-	f.away = nil
-	f.chance = f.chance && g.limited
-	doubtful := g.limited && k.overload.Doubtful()
-	if doubtful {
-		f.away = absence.New(now, l.scope.since(k.overload.Refusing()), l.scope.came())
-	}
+	doubtful := f.doubts(now, g)
 	switch {
 	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent():
 	case alone:
-		if ended {
-			f.suspects(now, g.sent, said, l.terms.MaxPause, l.untold())
-		}
+		f.suspects(now, g.sent, said, l.terms.MaxPause, l.untold(), !ended)
 	case isLong(said) && len(s.Limits) == 0 && !f.spared:
 		f.spared = true
 	case g.limited || f.weighs(!s.Throttled, l.good < proven):
@@ -114,6 +109,32 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 		}
 	}
 	return l.pause(now, g, s, c, said)
+}
+
+// doubts reports whether the host may be down that refused g, and lets f ask as one asks such a host.
+func (e *evidence) doubts(now instant, g *ticket) bool {
+	k := g.endpoint
+	e.away = nil
+	e.chance = e.chance && g.limited
+	if !g.limited || !k.overload.Doubtful() {
+		return false
+	}
+	s := k.learner.scope
+	e.away = absence.New(now, s.since(k.overload.Refusing()), s.came())
+	return true
+}
+
+// byOneOf reports that a request to endpoint k was refused by one of several servers, each of which
+// counts for itself. The request waits as long as that one says. Others do not have to.
+func (l *learner) byOneOf(k *endpoint, s *headers.Signal) bool {
+	for i := range s.Limits {
+		if limit := &s.Limits[i]; limit.Exhausted() {
+			if q := l.known(limit, k, nil); q != nil && q.Several() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pause begins or prolongs the pause c after the refusal of g: for as long as it asked for or, if
@@ -133,7 +154,7 @@ func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c lesson, sai
 	}
 	fresh := l.good < settledIn && !f.peers.counted(g.booked) // a fleet is no herd
 	news := p.cooldown.Refused(now, cooldown.Refusal{
-		Sent: g.sent, Hint: said, Guess: cooldown.Guess(f.guess(now, l.account.Queued()), most, inVain), Most: most, Fresh: fresh, Spread: l.terms.jitter(),
+		Sent: g.sent, Hint: said, Guess: cooldown.Guess(f.guess(now, l.account.Backlog()), most, inVain), Most: most, Fresh: fresh, Spread: l.terms.jitter(),
 	})
 	if !news && p.cooldown.Until().Sub(p.account.Paused) < stated.Coarse {
 		return lesson{}
@@ -188,7 +209,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldow
 			continue
 		}
 		q := l.known(limit, k, nil)
-		explained = explained || q == nil || !q.Vain() && !q.other && !l.mute()
+		explained = explained || q == nil || !q.Vain() && !q.other && !l.mute() && !q.Several()
 		reset := min(limit.Reset.Value, stated.MostWindow)
 		supported := q != nil && q.ResetAgreed(now)
 		if s.RetryAfter.Known {

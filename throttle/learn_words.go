@@ -158,7 +158,7 @@ func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) 
 	l.everyFound(func(f *foundLimit) {
 		held(cause{what: causeCooldown, found: f})
 		if f.counts().believes() {
-			add(cause{what: causeRate, found: f}, f.evidence.at(now, f.account.Queued()).Until(now))
+			add(cause{what: causeRate, found: f}, f.evidence.at(now, f.account.Backlog()).Until(now))
 		}
 	})
 	if l.terms.pausesOnly {

@@ -137,8 +137,11 @@ func (l *Limiter) take(ctx context.Context, key string, m want, g *Grant) error 
 	if err := begin(ctx, m.cost); err != nil {
 		return err
 	}
-	k, e, s := l.meet(key)
-	if s == nil {
+	k, e, s := l.meet(key, true)
+	switch {
+	case k == nil && s == nil: // most likely this one has to wait, too: the lock is taken once for that
+		return l.takeLater(ctx, key, m, g)
+	case s == nil:
 		if k.take(g, m.units(k.rule), m.upTo) {
 			return nil
 		}
@@ -186,7 +189,7 @@ func begin(ctx context.Context, c Cost) error {
 	return nil
 }
 
-// takeLater is the part of take that allocates. A key somebody waits for is
+// takeLater is take that may wait, and allocates. A key somebody waits for is
 // held. The stack of a goroutine doubles when it is used up, so little is kept on it
 // while it waits: what the waiter needs is made for it at once, and what begins and
 // ends the wait are functions of their own.
@@ -201,7 +204,8 @@ func (l *Limiter) takeLater(ctx context.Context, key string, m want, g *Grant) e
 	}
 	m.to(q, &s.scope)
 	at := e.Now()
-	drawn, over, err := q.nowLocked(e, at, nil, &p)
+	var room [2]queue.Need
+	drawn, over, err := q.nowLocked(e, at, room[:0], &p)
 	if !over {
 		drawn, at, _, err = q.waitLocked(e, at, drawn, &p)
 	}

@@ -42,6 +42,12 @@ func (k *kept) lock() (*queue.Domain, *subject) {
 	return nil, nil
 }
 
+// waits reports whether somebody waits for k. It needs no lock, and so may be out of date.
+func (k *kept) waits() bool {
+	s := k.subject.Load()
+	return s != nil && s.home.Waits()
+}
+
 // unlock gives up what lock took.
 func (k *kept) unlock(e *queue.Domain) {
 	if e != nil {
@@ -62,10 +68,11 @@ func (k *kept) asOf(s *subject) uint32 {
 // now reads the clock for a small key. As in a domain, time does not step back.
 func (k *kept) now() instant { return max(k.rule.domains.Read(), k.meter.Seen()) }
 
-// begin makes k, which was not used yet, a small key of r.
+// begin makes k, which was not used yet, a small key of r. Nothing was ever taken of it, so its
+// meter may begin at the first instant, and the clock is read only for what is taken next.
 func (k *kept) begin(r *rule, version uint32) {
 	k.rule, k.version = r, version
-	k.meter.Begin(k.now(), r.small.Rate, nil)
+	k.meter.Begin(1, r.small.Rate, nil)
 }
 
 // full is what k would be in those domains if it were not small.

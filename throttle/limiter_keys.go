@@ -31,7 +31,7 @@ func (s *subject) lock() *queue.Domain { return s.home.Lock() }
 // lock returns what is kept of key, which is not small from then on, and takes its
 // domain's lock, until which is given up it is not dropped.
 func (l *Limiter) lock(key string) (*queue.Domain, *subject) {
-	k, e, s := l.meet(key)
+	k, e, s := l.meet(key, false)
 	if s == nil {
 		return k.grow(l.domains, key)
 	}
@@ -39,8 +39,9 @@ func (l *Limiter) lock(key string) (*queue.Domain, *subject) {
 }
 
 // meet is lock for one who can do with a small key: then it is locked, and there is
-// no subject. Of keys for which there is no room there is only that.
-func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
+// no subject. Of keys for which there is no room there is only that. If patient, and
+// somebody waits for key already, nothing is locked, and all three are nil.
+func (l *Limiter) meet(key string, patient bool) (*kept, *queue.Domain, *subject) {
 	entry, hash := l.keys.Near(key), uint64(0)
 	if entry == nil {
 		entry, hash = l.keys.Search(key)
@@ -50,6 +51,9 @@ func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
 		entry = l.keys.AcquireNew(key, hash, time.Time{})
 	} else {
 		k := &entry.Value
+		if patient && k.waits() {
+			return nil, nil, nil
+		}
 		e, s := k.lock()
 		if k.asOf(s) == l.rules.version.Load() && entry.Visit() {
 			return k, e, s

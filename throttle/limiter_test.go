@@ -125,3 +125,34 @@ func TestWarmUpIsAsGuavas(t *testing.T) {
 		}
 	})
 }
+
+// A Take that needs nothing of what others wait for goes at once, and is counted once.
+func TestTakeOfWhatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "5/s burst 5, 1 tokens/h")
+		tokens := throttle.Cost{"tokens": 1}
+		if _, err := l.Take(t.Context(), "k", tokens); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			_, err := l.Take(throttle.WithMaxWait(ctx, 2*time.Hour), "k", tokens)
+			gone <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		for range 3 {
+			if _, err := l.Take(t.Context(), "k", throttle.Cost{"requests": 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if h := l.Stats().Keys[0]; time.Since(start) != 0 || h.Granted != 4 || h.Queue != 1 {
+			t.Errorf("after %v: %d granted, %d wait; want 4 and 1 at once", time.Since(start), h.Granted, h.Queue)
+		}
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}

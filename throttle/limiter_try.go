@@ -31,7 +31,7 @@ func (l *Limiter) TryTake(key string, c Cost) (g Grant, d Decision) {
 // now. With a Store, which is asked, its RetryAfter may be too long where units
 // are kept one by one.
 func (l *Limiter) Look(key string, c Cost) (d Decision) {
-	k, e, s := l.meet(key)
+	k, e, s := l.meet(key, false)
 	if s == nil {
 		if k.try(&d, nil, c, false) {
 			return d
@@ -56,7 +56,7 @@ func (l *Limiter) Look(key string, c Cost) (d Decision) {
 
 // try is Try and TryTake without a Store. g is for the Grant; nil: none is wanted.
 func (l *Limiter) try(key string, c Cost, d *Decision, g *Grant) {
-	k, e, s := l.meet(key)
+	k, e, s := l.meet(key, false)
 	if s == nil {
 		if k.try(d, g, c, true) {
 			return

@@ -95,8 +95,8 @@ func (k *endpoint) meets(now instant) {
 	o.cooldown, o.alone = c.Part(), true
 	o.pause(now)
 	c.Doubt(now)
-	if !l.evidenceOf(k).blank() {
-		l.restart(k)
+	if e := l.evidenceOf(k); !e.blank() {
+		e.vague = true
 	}
 	l.blame.parted = true
 }

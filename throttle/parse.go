@@ -158,38 +158,27 @@ func (p *parser) rest(r *Rate) (err error) {
 // setting reads one of the words that may follow a rate, with its value.
 func (p *parser) setting(r *Rate) (err error) {
 	word, from := p.run(letter)
-	once := func(unset bool) error {
-		if unset {
-			return nil
-		}
+	unset, known := map[string]bool{"burst": r.Burst == 0, "bucket": r.Bucket == 0, "align": r.Align == nil, "even": !r.Even, "warmup": r.WarmUp == 0}[word]
+	switch {
+	case !known:
+		return p.fail(from, "burst, bucket, even, align or warmup, or a comma")
+	case !unset:
 		return p.fail(from, word+" once at most")
 	}
 	switch word {
 	case "burst":
-		if err = once(r.Burst == 0); err == nil {
-			r.Burst, err = p.positive("a burst of at least 1")
-		}
+		r.Burst, err = p.positive("a burst of at least 1")
 	case "bucket":
-		if err = once(r.Bucket == 0); err == nil {
-			r.Bucket, err = p.positive("a bucket of at least 1")
-		}
+		r.Bucket, err = p.positive("a bucket of at least 1")
 	case "align":
-		if err = once(r.Align == nil); err == nil {
-			r.Align, err = p.place()
-		}
+		r.Align, err = p.place()
 	case "even":
-		if err = once(!r.Even); err == nil {
-			r.Even = true
-		}
+		r.Even = true
 	case "warmup":
-		if err = once(r.WarmUp == 0); err == nil {
-			at := p.pos
-			if r.WarmUp, err = p.length(); err == nil && r.WarmUp == 0 {
-				err = p.fail(at, "a time of more than zero")
-			}
+		at := p.pos
+		if r.WarmUp, err = p.length(); err == nil && r.WarmUp == 0 {
+			err = p.fail(at, "a time of more than zero")
 		}
-	default:
-		err = p.fail(from, "burst, bucket, even, align or warmup, or a comma")
 	}
 	return err
 }

@@ -38,11 +38,16 @@ type seldom struct {
 }
 
 // more is where events are counted. The lock is held.
-func (c *counters) more() *seldom {
-	if c.rest == nil {
-		c.rest = new(seldom)
+func (c *counters) more() *seldom { return made(&c.rest) }
+
+// takeBack makes a grant of a refusal by the store; why is what its caller is told.
+func (c *counters) takeBack(now instant, why error) {
+	c.granted--
+	if refused, ok := why.(*Error); ok {
+		c.refuse(now, refused.Reason)
+	} else {
+		c.more().cancelled++
 	}
-	return c.rest
 }
 
 // refuse counts a refusal.

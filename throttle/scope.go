@@ -191,13 +191,11 @@ func (q *ask) set(i int) {
 		q.routes |= 1 << i
 		return
 	}
-	if q.many == nil {
-		q.many = new([]uint64)
+	many := made(&q.many)
+	for len(*many) < i/64 {
+		*many = append(*many, 0)
 	}
-	for len(*q.many) < i/64 {
-		*q.many = append(*q.many, 0)
-	}
-	(*q.many)[i/64-1] |= 1 << (i % 64)
+	(*many)[i/64-1] |= 1 << (i % 64)
 }
 
 // idle reports whether s is as good as new.

@@ -102,9 +102,7 @@ func (g *ticket) blamed(now instant, s *headers.Signal, said cooldown.Hint) bool
 	if !alone {
 		return false
 	}
-	if o.cooldown.Ended() {
-		l.evidenceOf(k).suspects(now, g.sent, said, l.terms.MaxPause, false)
-	}
+	l.evidenceOf(k).suspects(now, g.sent, said, l.terms.MaxPause, false, !o.cooldown.Ended())
 	o.rest(now, g, said)
 	if asks {
 		k.paused().Doubt(now)

@@ -111,7 +111,7 @@ func (q *ask) queueLocked(e *queue.Domain, now instant, needs []queue.Need, p *w
 
 // expects is what OnWait is told of a wait that begins.
 func (q *ask) expects(now instant, f queue.Forecast, p *wish) *Wait {
-	w := &Wait{Ctx: p.hook, Key: q.scope.key, Ahead: f.Ahead, Why: f.Why}
+	w := &Wait{Ctx: p.hook, Key: q.scope.key, Ahead: f.Ahead}
 	if w.Ctx == nil {
 		w.Ctx = p.Ctx
 	}
@@ -119,7 +119,7 @@ func (q *ask) expects(now instant, f queue.Forecast, p *wish) *Wait {
 		w.Expect = f.At.Until(now)
 	}
 	if f.Account != nil {
-		w.Unit = f.Account.Label.Unit
+		w.Unit, w.Why = f.Account.Label.Unit, f.Account.Reason(now)
 	}
 	return w
 }

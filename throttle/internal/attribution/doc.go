@@ -23,7 +23,7 @@
 // share a limit that the server states. A [Where] is one of these paths; a [Depth] says how
 // finely paths are told apart. [Parts] find out the same of limits that nobody states; a [Way]
 // says what tells one [Part] from another. A [Belief] says whether what a server states of a limit, its
-// [Word], is obeyed.
+// [Word], is obeyed, and [Counters] find out whether several servers say it that count each for itself.
 //
 // # Promises
 //

@@ -109,6 +109,12 @@ func (s *Parts) Count(p Part, refused bool) (news bool) {
 	if s.bad++; s.bad > lookEach && s.bad%lookEvery != 0 {
 		return false
 	}
+	return s.divide()
+}
+
+// divide looks for the way and the split that explain all answers best. It reports whether one is
+// beyond doubt.
+func (s *Parts) divide() bool {
 	best := beyondDoubt*float64(1+s.vain) + math.Log(float64(Ways)) // as there are so many guesses
 	for w, by := range s.by {
 		all := make([]Answers, 0, mostParts+1)

@@ -37,6 +37,14 @@ const (
 // takes minutes.
 func Quiet(trip time.Duration) time.Duration { return quietFor*trip + quietMore }
 
+// Unrefused is Quiet where perhaps no refusal was heard yet: then trip is zero.
+func Unrefused(trip time.Duration) time.Duration {
+	if trip == 0 {
+		return patience
+	}
+	return Quiet(trip)
+}
+
 // Slowest is how long the slowest refusal lately took, after one that took trip.
 func Slowest(before, trip time.Duration) time.Duration { return max(trip, before-before/8) }
 

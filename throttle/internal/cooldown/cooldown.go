@@ -10,7 +10,9 @@ const (
 	// growth is what is added to a hint for requests that asked in vain. It doubles with each
 	// of them, up to growths times. A hint in whole seconds may end up to a second early: two
 	// questions in vain then make the pause long enough. growths is the first number of
-	// doublings that exceeds mostSpread, which bounds what is added.
+	// doublings that exceeds mostSpread, which bounds what is added. LongestGuess bounds it,
+	// too: by chance alone, an overload that spares every second request refuses eight
+	// questions in a row within some minutes.
 	growth  = 250 * time.Millisecond
 	growths = 7
 
@@ -95,12 +97,10 @@ func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 	}
 	c.inVain = c.InVain(r.Sent)
 	r.Hint = said
-	wait := c.length(r)
 	if c.inVain == 0 {
 		c.began = now
-	} else if !said.Known {
-		wait = min(wait, LongestGuess(now.Sub(c.began)))
 	}
+	wait := c.length(now, r)
 	c.since, c.asked, c.served, c.source = now, c.until, false, said.Source
 	c.question.Open()
 	c.until = max(c.until, now.Add(wait))
@@ -139,11 +139,15 @@ func (c *Cooldown) repeats(now meter.Instant, said Hint) bool {
 	return said.Known && last != 0 && now.Sub(c.since) > 2*MostSlack && c.told.Sub(last).Abs() <= MostSlack
 }
 
-// length is the pause for a refusal that is news.
-func (c *Cooldown) length(r Refusal) time.Duration {
-	said := r.Hint
+// length is the pause for a refusal that is news, heard now.
+func (c *Cooldown) length(now meter.Instant, r Refusal) time.Duration {
+	said, longest := r.Hint, LongestGuess(now.Sub(c.began))
 	if c.capped = false; !said.Known {
-		return time.Duration(float64(r.Guess) * (0.75 + 0.5*r.Spread))
+		wait := time.Duration(float64(r.Guess) * (0.75 + 0.5*r.Spread))
+		if c.inVain > 0 {
+			wait = min(wait, longest)
+		}
+		return wait
 	}
 	wait, capped := said.Believed(r.Most)
 	if c.capped = capped; capped {
@@ -151,7 +155,7 @@ func (c *Cooldown) length(r Refusal) time.Duration {
 	}
 	wait += c.slack
 	if c.inVain > 0 {
-		wait += min(growth<<min(c.inVain, growths), mostSpread)
+		wait += min(growth<<min(c.inVain, growths), mostSpread, longest)
 	}
 	if r.Fresh { // perhaps one of a thousand processes that were all refused at once
 		room := min(max(time.Second, said.Wait/2), mostSpread) << min(c.inVain, spreads)

@@ -17,9 +17,9 @@
 // agrees, or if a later refusal, not of the same burst, names the same end. A burst counts as
 // one refusal, however many answers it has: they can only make the pause end later. Each time
 // that a request asks in vain, the guess doubles, or a longer time is added to the hint. So a
-// server that goes on refusing is asked more and more seldom. But guesses stay so short that
-// requests which wait can ask again: see [LongestGuess]. New clients may have been refused
-// together with a thousand others, so their pauses differ at random.
+// server that goes on refusing is asked more and more seldom. But guesses, and what is added,
+// stay so short that requests which wait can ask again: see [LongestGuess]. New clients may
+// have been refused together with a thousand others, so their pauses differ at random.
 //
 // # Invariants
 //

@@ -1,6 +1,9 @@
 package learn
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // How many requests are at the server is not how many are under way: some are on their way to
 // it, and some on the way back. Those that begin together, as after a pause, are all there at
@@ -99,6 +102,22 @@ func (r *record) left(now, sent, half Instant, refused bool) {
 	}
 }
 
+// never notes that a request of entry x was not at work when those arrived that were sent with it or
+// later, as far as is known: it was not sent after all, or what refused it is none of the limits that
+// are looked for here.
+func (r *record) never(x *entry) {
+	for i := len(r.log) - 1; i >= 0; i-- {
+		l := &r.log[i]
+		if theirs := int(l.others() + .5); l.busy > 0 {
+			l.busy--
+			l.theirs = part(theirs, int(l.busy))
+		}
+		if l == x {
+			return
+		}
+	}
+}
+
 // guessGone does what left would have done for a log of which no answers were noted. What is under
 // way now was at the server when a request arrived whose answer could have been heard by now.
 func (b *bank) guessGone(now Instant) {
@@ -134,3 +153,29 @@ func (l *entry) level(t *timing) (all, own, most float64) {
 
 // others is how many of those under way other processes had sent.
 func (l *entry) others() float64 { return float64(l.busy) * float64(l.theirs) / math.MaxUint8 }
+
+// Beside is when one more request may go beside those under way, so that no more are at the server
+// than it has borne at a time. It holds whatever limit is likeliest, and when none is trusted: of many
+// that are sent at once after a wait, a limit on requests at a time would have most wait as long once
+// more. It ends slowly: each time that nothing was refused for as long as the server asked to wait
+// last, twice as many may go. It does not hold if another limit explains better what was refused.
+func (l *Learner) Beside(now Instant) Instant {
+	m := l.mind
+	if m == nil || m.bank.paused == 0 {
+		return now
+	}
+	b := &m.bank
+	if b.stale {
+		b.refit()
+	}
+	i := slices.IndexFunc(b.of, func(c candidate) bool { return c.family == atOnce })
+	if i < 0 || !m.explains(&b.of[i]) && b.of[i].against > b.of[0].against {
+		return now
+	}
+	c := b.of[i]
+	c.size *= math.Exp2(float64(max(0, (now-m.refused)/b.paused-1)))
+	if float64(b.busy) < c.size {
+		return now
+	}
+	return b.ready(&c, now)
+}

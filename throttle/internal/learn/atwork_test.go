@@ -3,8 +3,12 @@ package learn
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 // A worked request is one of those that a server works on: when it was sent, and when its answer
@@ -83,11 +87,11 @@ func TestWhatIsUnansweredAtTheFirstRefusalWasAtTheServer(t *testing.T) {
 		var l Learner
 		now := zeroHour
 		for range n {
-			l.Sent(now, 1)
+			l.Sent(now)
 			now += gap
 		}
-		l.Sent(now, 1)
-		l.Refused(now+trip, now, 1, Refusal{})
+		l.Sent(now)
+		l.Refused(now+trip, now, Refusal{})
 		log := l.mind.bank.log
 		if all, _, _ := log[len(log)-1].level(&l.mind.bank.timing); int(all) != n {
 			t.Errorf("%.1f were at the server, want %d", all, n)
@@ -129,5 +133,101 @@ func TestHowManyAreAtTheServerIsEstimated(t *testing.T) {
 				t.Errorf("%s, %v away: off by %.2f, and %.2f were expected", name, half, math.Sqrt(off/n), math.Sqrt(variance/n))
 			}
 		}
+	}
+}
+
+// atATime is how many a server works on.
+const atATime = 12
+
+// burst lets l send 40 requests at once to a server that serves atATime. What it refuses is to
+// wait for a minute; l is told of these refusals for which told is true, in their order. It returns
+// when the last answer came.
+func burst(l *Learner, told func(i int) bool) Instant {
+	const sent, trip, work = 40, 1e7, 1e8
+	now := zeroHour
+	for range 10 {
+		l.Sent(now)
+		now += trip + work
+		l.Accepted(now, now-trip-work)
+	}
+	for range sent {
+		l.Sent(now)
+	}
+	for i := range sent - atATime {
+		if told(i) {
+			l.Refused(now+trip, now, Refusal{Hint: cooldown.Hint{Wait: time.Minute, Known: true}, Alone: true})
+		} else {
+			l.Unsent(now)
+		}
+	}
+	for range atATime {
+		l.Accepted(now+trip+work, now)
+	}
+	return now + trip + work
+}
+
+// What was refused without being told of was not at work: those that were accepted were as many as
+// the server works on, whether the others were refused before it was first told of one, or later.
+func TestWhatIsNotToldOfWasNotAtWork(t *testing.T) {
+	for name, told := range map[string]func(i int) bool{
+		"all are told":     func(int) bool { return true },
+		"the first alone":  func(i int) bool { return i == 0 },
+		"the last alone":   func(i int) bool { return i == 40-atATime-1 },
+		"one in the midst": func(i int) bool { return i == 10 },
+	} {
+		l := new(Learner)
+		burst(l, told)
+		b := &l.mind.bank
+		b.refit()
+		i := slices.IndexFunc(b.of, func(c candidate) bool { return c.family == atOnce })
+		if i < 0 {
+			t.Fatalf("%s: no limit on requests at a time is thought of", name)
+		}
+		if c := &b.of[i]; c.size != atATime || c.against > 1 {
+			t.Errorf("%s: %v at a time, with %.2f against it, want %d and hardly anything", name, c.size, c.against, atATime)
+		}
+	}
+}
+
+// goAtOnce is how many l lets go beside one another.
+func goAtOnce(l *Learner, now Instant) (n int) {
+	for n < 100 && l.Beside(now) == now {
+		l.Sent(now)
+		n++
+	}
+	return n
+}
+
+// No more go at a time than were served, whatever limit is the likeliest, as long as that explains
+// what was refused: after a wait that has passed in peace twice as many.
+func TestNoMoreGoAtATimeThanWereServed(t *testing.T) {
+	for wait, want := range map[time.Duration]int{time.Minute: atATime, 119 * time.Second: atATime, 121 * time.Second: 2 * atATime, time.Hour: 100} {
+		l := new(Learner)
+		burst(l, func(i int) bool { return i == 0 })
+		if c := &l.mind.bank.of[0]; c.family == atOnce {
+			t.Fatalf("%s is the likeliest limit, so this shows nothing", c)
+		}
+		if n := goAtOnce(l, zeroHour+11e8+11e7+Instant(wait)); n != want {
+			t.Errorf("%d at a time after %v, want %d", n, wait, want)
+		}
+	}
+}
+
+// As many go at a time as wait if the refusal of one, when few were under way, has another reason.
+func TestMoreGoAtATimeIfThatIsNotWhatIsLimited(t *testing.T) {
+	l, now := new(Learner), zeroHour
+	for range 40 {
+		l.Sent(now)
+	}
+	for range 40 {
+		l.Accepted(now+1e8, now)
+	}
+	for range 3 {
+		now += 2e8
+		l.Sent(now)
+		l.Refused(now+1e7, now, Refusal{Hint: cooldown.Hint{Wait: time.Second, Known: true}})
+	}
+	if n := goAtOnce(l, now+1e9); n < 100 {
+		t.Errorf("%d at a time, want as many as wait, as 40 were served at a time, and one alone was refused", n)
 	}
 }

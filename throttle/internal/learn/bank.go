@@ -59,6 +59,7 @@ type bank struct {
 	timing
 	of        []candidate // likeliest first, at most maxCandidates
 	stale     bool        // the states are not those at the end of the log
+	again     bool        // the last search found a leader that the limit has outgrown: search again in the next step
 	extra     Instant     // slack beyond what the round trips suggest
 	served    served      // round trips of what was accepted
 	mean      Instant     // round trip

@@ -32,17 +32,17 @@ func TestTheOrderOfAnswersDoesNotMatter(t *testing.T) {
 	outcome := func(order []int) string {
 		var l Learner
 		for i := range 8 {
-			l.Sent(zero+Instant(i)*10*second/1000, 1)
+			l.Sent(zero + Instant(i)*10*second/1000)
 		}
 		for _, i := range order {
 			sent, now := zero+Instant(i)*10*second/1000, zero+second/5
 			if i < 5 {
-				l.Accepted(now, sent, 1)
+				l.Accepted(now, sent)
 			} else {
-				l.Refused(now, sent, 1, Refusal{})
+				l.Refused(now, sent, Refusal{})
 			}
 		}
-		l.Next(zero+second/5, 1, 3)
+		l.Next(zero+second/5, 3)
 		return l.Words()
 	}
 	want := outcome([]int{0, 1, 2, 3, 4, 5, 6, 7})

@@ -11,10 +11,10 @@ func BenchmarkHealthy(b *testing.B) {
 	now := zero
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Next(now, 1, 1)
-		l.Sent(now, 1)
+		l.Next(now, 1)
+		l.Sent(now)
 		now += trip
-		l.Accepted(now, now-trip, 1)
+		l.Accepted(now, now-trip)
 	}
 }
 
@@ -23,16 +23,16 @@ func BenchmarkHealthy(b *testing.B) {
 func after(calls int) (*Learner, Instant) {
 	l, now, used, at := new(Learner), zero, 0.0, zero
 	for range calls {
-		if t := l.Next(now, 1, 5).At; t > now && t != never {
+		if t := l.Next(now, 5).At; t > now && t != never {
 			now = t
 		}
-		l.Sent(now, 1)
+		l.Sent(now)
 		used, at = max(0, used-100*time.Duration(now-at).Seconds()), now
 		if used+1 <= 10 {
 			used++
-			l.Accepted(now+trip, now, 1)
+			l.Accepted(now+trip, now)
 		} else {
-			l.Refused(now+trip, now, 1, Refusal{})
+			l.Refused(now+trip, now, Refusal{})
 		}
 		now += trip / 16
 	}
@@ -44,12 +44,12 @@ func BenchmarkSettled(b *testing.B) {
 	l, now := after(3000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if t := l.Next(now, 1, 1).At; t > now && t != never {
+		if t := l.Next(now, 1).At; t > now && t != never {
 			now = t
 		}
-		l.Sent(now, 1)
+		l.Sent(now)
 		now += trip
-		l.Accepted(now, now-trip, 1)
+		l.Accepted(now, now-trip)
 	}
 }
 

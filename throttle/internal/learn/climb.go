@@ -13,6 +13,7 @@ import "math"
 type climb struct {
 	fails   float64 // climbs that failed, less with time
 	failed  Instant // the time of fails
+	risen   uint16  // the rise after which they are counted, see bank
 	gap     Instant // between two sends during a climb; zero: there is none
 	first   Instant // the first gap of the climb
 	step    Instant // requests that are sent from then on show whether gap is too short
@@ -72,7 +73,9 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	}
 	lead := &m.bank.of[0]
 	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.seen.cost), lead.unit(), float64(lead.ban))
-	c.forget(now)
+	if c.forget(now); c.risen != m.bank.risen { // climbs failed at a limit that is no more
+		c.risen, c.fails = m.bank.risen, 0
+	}
 	queued := float64(now - max(c.idle, m.refused)) // for so long there was a queue, and nothing was refused
 	all := float64(waiting) * wait                  // until all have gone
 	odds := math.Exp2(-2*c.fails) * climbWin

@@ -38,6 +38,9 @@ const (
 	unknownTrip = Instant(1e8)
 )
 
+// maxUnits is the most that others are heard of at once: a log counts in 16 bits.
+const maxUnits = 1 << 14
+
 // Elsewhere notes that n units were heard of now which other processes have sent.
 func (l *Learner) Elsewhere(now Instant, n int) {
 	n = max(0, min(n, maxUnits))
@@ -115,36 +118,30 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 			i = j
 		}
 		a := &l.away.batches[i]
-		k := min(int(a.n), n)
-		n -= k
-		if k == 0 {
-			continue
+		if k := min(int(a.n), n); k > 0 {
+			n -= k
+			l.refuseBatch(now, a, k, hint)
 		}
-		if a.n -= int32(k); a.settled {
-			m.bank.reopen(a.at, k)
-		} else {
-			l.busy -= int32(k)
-			l.away.busy -= int32(k)
-		}
-		m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
-		x := m.bank.find(a.at)
-		look := x != nil && x.against&1 != 0 && !m.bank.within(a.at) // another process tried for all whether more is accepted
-		if look {
-			m.climb.fail(now)
-		}
-		m.refuse(now, min(now, a.at+l.usual()), a.at, hint, k, look)
 	}
 	l.away.batches = slices.DeleteFunc(l.away.batches, func(a batch) bool { return a.n == 0 })
 }
 
-// reopen notes that n units which counted as accepted are under way.
-func (r *record) reopen(sent Instant, n int) {
-	if i := r.last(sent); i >= 0 {
-		x := &r.log[i]
-		k := min(x.taken, uint16(n))
-		x.taken -= k
-		x.under += k
+// refuseBatch takes k units of a for refused.
+func (l *Learner) refuseBatch(now Instant, a *batch, k int, hint Instant) {
+	m := l.mind
+	if a.n -= int32(k); a.settled {
+		m.bank.reopen(a.at, k)
+	} else {
+		l.busy -= int32(k)
+		l.away.busy -= int32(k)
 	}
+	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
+	x := m.bank.find(a.at)
+	look := x != nil && x.against&1 != 0 && !m.bank.within(a.at) // another process tried for all whether more is accepted
+	if look {
+		m.climb.fail(now)
+	}
+	m.refuse(now, min(now, a.at+l.usual()), a.at, hint, k, look)
 }
 
 // Heard notes that all refusals of others until now are known. So what they sent a round trip
@@ -276,7 +273,7 @@ func (l *Learner) room(now Instant, least float64) int {
 
 // room is how many units a candidate has room for now.
 func (b *bank) room(c *candidate, now Instant) float64 {
-	if b.ready(c, now, 1) > now {
+	if b.ready(c, now) > now {
 		return 0
 	}
 	if c.family == atOnce {
@@ -286,11 +283,4 @@ func (b *bank) room(c *candidate, now Instant) float64 {
 	st := c.state
 	c.pass(&st, at, b.log, b.half)
 	return c.size - c.peek(&st, at, b.log, b.half)
-}
-
-// within reports whether a request that was sent at sent is one of those whose refusal would be
-// of a known epoch: it was sent before the first refusal of the last one was heard.
-func (r *record) within(sent Instant) bool {
-	k := len(r.epochs)
-	return k > 0 && sent < r.epochs[k-1].heard
 }

@@ -12,28 +12,28 @@ func TestWhatOthersSendTeachesAsMuch(t *testing.T) {
 	const size, per = 20, 10 * second
 	for _, hint := range []time.Duration{-1, 4 * time.Second} {
 		var own, hears Learner
-		hears.Sent(zero-second, 1)
-		hears.Accepted(zero-second+trip, zero-second, 1) // it knows how long answers take
+		hears.Sent(zero - second)
+		hears.Accepted(zero-second+trip, zero-second) // it knows how long answers take
 		used, window := 0, Instant(0)
 		for now := zero; now < zero+12*per; {
-			if at := own.Next(now, 1, 4).At; at > now {
+			if at := own.Next(now, 4).At; at > now {
 				now = min(at, now+second)
 				continue
 			}
-			own.Sent(now, 1)
+			own.Sent(now)
 			hears.Elsewhere(now, 1)
 			if w := now / per; w != window {
 				window, used = w, 0
 			}
 			if used++; used <= size {
-				own.Accepted(now+trip, now, 1)
+				own.Accepted(now+trip, now)
 				hears.Heard(now + 2*trip)
 			} else {
 				a := Refusal{MaxPause: time.Minute}
 				if hint >= 0 {
 					a = waits(hint)
 				}
-				own.Refused(now+trip, now, 1, a)
+				own.Refused(now+trip, now, a)
 				hears.ElsewhereRefused(now+trip, 1, hint, time.Minute)
 			}
 			now += 2 * trip
@@ -42,7 +42,7 @@ func TestWhatOthersSendTeachesAsMuch(t *testing.T) {
 		if b, heard := hears.Leader(); !known || !heard || a != b {
 			t.Errorf("hint %v: %q where it was sent, %q where it was heard of", hint, own.Words(), hears.Words())
 		}
-		if now := zero + 13*per; own.Next(now, 1, 1).At > now || own.Room(now) != hears.Room(now) {
+		if now := zero + 13*per; own.Next(now, 1).At > now || own.Room(now) != hears.Room(now) {
 			t.Errorf("hint %v: room for %d where it was sent, for %d where it was heard of", hint, own.Room(now), hears.Room(now))
 		}
 	}
@@ -58,10 +58,10 @@ func TestRefusalsOfOthersAreHeeded(t *testing.T) {
 	}
 	l.Heard(now)
 	l.ElsewhereRefused(now, 2, 7*time.Second, time.Minute)
-	if p := l.Next(now, 1, 1); !l.Believes() || p.At != now+7*second || l.Room(now) != 0 {
+	if p := l.Next(now, 1); !l.Believes() || p.At != now+7*second || l.Room(now) != 0 {
 		t.Errorf("believes %v, the next in %v, room for %d", l.Believes(), time.Duration(p.At-now), l.Room(now))
 	}
-	if l.Next(now+5*second, 1, 1); l.UnderWay() != 0 {
+	if l.Next(now+5*second, 1); l.UnderWay() != 0 {
 		t.Errorf("%d are taken to be under way", l.UnderWay())
 	}
 }
@@ -72,15 +72,15 @@ func TestRefusalsThatAreHeardOfLateAreOld(t *testing.T) {
 	const size, wait = 20, 10 * time.Second
 	var l Learner
 	now := zero
-	l.Sent(now, 1)
-	l.Accepted(now+trip, now, 1)
+	l.Sent(now)
+	l.Accepted(now+trip, now)
 	for range size + 4 {
 		now += trip / 10
 		l.Elsewhere(now, 1)
 		l.Heard(now)
 	}
-	l.Sent(now, 1)
-	l.Refused(now+trip, now, 1, waits(wait))
+	l.Sent(now)
+	l.Refused(now+trip, now, waits(wait))
 	now += trip + Instant(wait) + trip/2
 	l.Elsewhere(now, 1)
 	l.ElsewhereRefused(now, 5, wait, time.Minute)
@@ -91,7 +91,7 @@ func TestRefusalsThatAreHeardOfLateAreOld(t *testing.T) {
 	if x, ok := l.Leader(); !ok || x.Units < size-2 {
 		t.Errorf("of %d it believes in %+v", size, x)
 	}
-	if p := l.Next(now+2*trip, 1, 1); p.At > now+second {
+	if p := l.Next(now+2*trip, 1); p.At > now+second {
 		t.Errorf("the next goes in %v", time.Duration(p.At-now))
 	}
 }
@@ -102,8 +102,8 @@ func TestWhatOthersSendIsUnderWayForAWhile(t *testing.T) {
 	for _, heard := range []bool{true, false} {
 		var l Learner
 		now := zero
-		l.Sent(now, 1)
-		l.Accepted(now+trip, now, 1)
+		l.Sent(now)
+		l.Accepted(now+trip, now)
 		now += second
 		l.Elsewhere(now, 3)
 		if at := l.Lands(); at <= now || at > now+3*trip {
@@ -116,9 +116,9 @@ func TestWhatOthersSendIsUnderWayForAWhile(t *testing.T) {
 		now += 3 * trip
 		if heard {
 			l.Heard(now)
-		} else if l.Next(now, 1, 1); l.UnderWay() == 3 {
+		} else if l.Next(now, 1); l.UnderWay() == 3 {
 			now += keptFor
-			l.Next(now, 1, 1)
+			l.Next(now, 1)
 		}
 		if n := l.UnderWay(); n != 0 || l.Lands() != never {
 			t.Errorf("heard %v: %d under way", heard, n)
@@ -132,11 +132,11 @@ func TestWhatIsSupposedIsNoEvidence(t *testing.T) {
 	var l Learner
 	now := zero
 	for i := range size + 1 {
-		l.Sent(now, 1)
+		l.Sent(now)
 		if i < size {
-			l.Accepted(now+trip, now, 1)
+			l.Accepted(now+trip, now)
 		} else {
-			l.Refused(now+trip, now, 1, waits(10*time.Second))
+			l.Refused(now+trip, now, waits(10*time.Second))
 		}
 		now += 2 * trip
 	}
@@ -206,7 +206,7 @@ func TestLittleIsKeptOfOthers(t *testing.T) {
 	if n := len(l.away.batches); n > mostBatches || cap(l.away.batches) > 2*mostBatches {
 		t.Errorf("%d batches are kept, with a capacity of %d; want at most %d and twice that", n, cap(l.away.batches), mostBatches)
 	}
-	if l.Next(zero+3*second, 1, 1); l.UnderWay() < 0 {
+	if l.Next(zero+3*second, 1); l.UnderWay() < 0 {
 		t.Errorf("%d under way", l.UnderWay())
 	}
 }
@@ -219,17 +219,17 @@ func TestThereIsHopeWhileMoreIsTried(t *testing.T) {
 	now := zero
 	for range 40 { // a log of 10 in 10 s
 		for range 10 {
-			l.Sent(now, 1)
-			l.Accepted(now+second/10, now, 1)
+			l.Sent(now)
+			l.Accepted(now+second/10, now)
 			now += second / 10
 		}
-		l.Sent(now, 1)
-		l.Refused(now+second/10, now, 1, Refusal{})
+		l.Sent(now)
+		l.Refused(now+second/10, now, Refusal{})
 		now += 10 * second
 	}
 	for range 10 {
-		l.Sent(now, 1)
-		l.Accepted(now+second/10, now, 1)
+		l.Sent(now)
+		l.Accepted(now+second/10, now)
 		now += second / 10
 	}
 	l.mind.plan = Plan{At: now, Reason: Found, p: 1}

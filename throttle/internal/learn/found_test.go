@@ -126,11 +126,11 @@ func (p *play) until(end learn.Instant) (served, refused int) {
 	for p.now < end {
 		at := never
 		if p.idle > 0 {
-			at = p.l.Next(p.now, 1, p.idle).At
+			at = p.l.Next(p.now, p.idle).At
 		}
 		switch {
 		case at <= p.now:
-			p.l.Sent(p.now, 1)
+			p.l.Sent(p.now)
 			ok, wait := p.by.take(p.now + trip/2)
 			x := answer{p.now + trip, p.now, ok, wait}
 			if ok {
@@ -156,14 +156,14 @@ func (p *play) hear() {
 	var a learn.Refusal
 	if x.ok {
 		p.served++
-		p.l.Accepted(p.now, x.sent, 1)
+		p.l.Accepted(p.now, x.sent)
 		return
 	}
 	p.refused++
 	if d := p.says(x.wait, p.per); d >= 0 {
 		a.Hint = cooldown.Hint{Wait: d, Known: true}
 	}
-	p.l.Refused(p.now, x.sent, 1, a)
+	p.l.Refused(p.now, x.sent, a)
 }
 
 // TestLimitsAreFound: whatever a server says of waits, its limit is found from what it
@@ -313,7 +313,7 @@ func TestAnInstantThatWasNamedIsKept(t *testing.T) {
 				if p.until(end); p.idle == 0 {
 					continue
 				}
-				plan := p.l.Next(p.now, 1, p.idle)
+				plan := p.l.Next(p.now, p.idle)
 				happens := len(p.under) > 0 && p.under[0].at <= plan.At
 				if plan.Reason < learn.Believed || plan.At <= p.now || plan.At == never || happens {
 					continue
@@ -321,7 +321,7 @@ func TestAnInstantThatWasNamedIsKept(t *testing.T) {
 				named++
 				p.now = plan.At
 				for _, waiting := range []int{1, 2, 50} {
-					if got := p.l.Next(p.now, 1, waiting).At; got != p.now {
+					if got := p.l.Next(p.now, waiting).At; got != p.now {
 						t.Fatalf("%s, limiter %d: named for now, and %d wait: %v later", h.name, i, waiting, time.Duration(got-p.now))
 					}
 				}

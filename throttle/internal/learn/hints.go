@@ -59,7 +59,7 @@ func (p *replay) told(s *shape, size float64, r *record, t timing) float64 {
 	by := [habits]float64{roundsUp: .5, roundsDown: .1, saysOne: .1, saysPeriod: .1, saysLess: .1, saysAny: .1}
 	for i := max(0, p.nhints-hinted); i < p.nhints; i++ {
 		h := &p.hints[i%hinted]
-		wait := s.ready(h.st, size, 1, h.at, r.log, t.half) - h.at
+		wait := s.ready(h.st, size, h.at, r.log, t.half) - h.at
 		for k := range by {
 			switch {
 			case habit(k) == saysAny:

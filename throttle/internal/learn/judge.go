@@ -46,31 +46,49 @@ func (b *bank) refit() {
 	b.weigh()
 }
 
-// rise notes when more was accepted than the leader bears. The limit may have risen
+// outgrown is how many times what they bear has to be accepted to show that the limit has risen,
+// where several candidates are likely only together. With 2, the mean badness of 2400 cases of train
+// was .010 more, and limits that rose by three fifths or doubled were found less often.
+const outgrown = 1.5
+
+// rise notes when more was accepted than the likeliest candidates bear. The limit may have risen
 // then: what was refused before says nothing of what it is now, for odds that are the
-// same for all candidates. It has not risen if another candidate, which is likelier than
-// that, bears all. It tells the replay.
-func (b *bank) rise(p *replay) {
+// same for all candidates. It has not risen if one of those that are likelier than that bears all.
+// If none has enough weight by itself, all may be wrong in another way, so outgrown times as much must
+// have been accepted. It tells the replay, and reports whether that is news.
+func (b *bank) rise(p *replay) (news bool) {
 	defer func() { p.risen = b.risen }()
-	if len(b.of) == 0 || b.of[0].weight < widenAt {
-		return
+	if len(b.of) == 0 {
+		return false
 	}
-	risen := b.rose(&b.of[0], p)
-	for i := 1; i < b.live && risen != 0 && b.of[i].weight > b.of[0].weight*math.Exp(-riseOdds); i++ {
-		if b.rose(&b.of[i], p) == 0 {
-			return
+	times := 1.0
+	if b.of[0].weight < widenAt {
+		times = outgrown
+	}
+	risen, sum, least := uint16(0), 0.0, b.of[0].weight*math.Exp(-riseOdds)
+	for i := 0; i < b.live && b.of[i].weight > least; i++ {
+		after := b.rose(&b.of[i], times, p)
+		if after == 0 {
+			return false
 		}
+		if i == 0 {
+			risen = after
+		}
+		sum += b.of[i].weight
 	}
-	if risen != 0 {
-		b.risen = risen
+	if sum < widenAt || risen == b.risen {
+		return false
 	}
+	b.risen = risen
+	return true
 }
 
-// rose is the epoch after which more was accepted last than c bears; zero: that never happened.
-func (b *bank) rose(c *candidate, p *replay) uint16 {
+// rose is the epoch after which more was accepted last than so many times what c bears; zero: that
+// never happened.
+func (b *bank) rose(c *candidate, times float64, p *replay) uint16 {
 	p.run(&c.shape, &b.record, b.timing)
 	for i := p.n - 1; i > 0; i-- {
-		if p.slots[i].reached > c.size+1+p.blur {
+		if p.slots[i].reached > times*c.size+1+p.blur {
 			return p.slots[i-1].epoch
 		}
 	}
@@ -91,6 +109,7 @@ func (b *bank) rebuild() {
 	b.scan(&p)
 	b.weigh()
 	b.surprises = 0
+	b.again = b.rise(&p)
 	b.regrain()
 }
 

@@ -49,12 +49,12 @@ func playOdd(refuse func(i int, at Instant, r *rand.Rand) bool, hint func(r *ran
 	var under events
 	for i := 0; i < steps; {
 		done := step(l)
-		p := l.Next(now, 1, 20)
+		p := l.Next(now, 20)
 		done()
 		done = step(l)
 		switch {
 		case p.At <= now && len(under) < 64:
-			l.Sent(now, 1)
+			l.Sent(now)
 			i++
 			heap.Push(&under, event{at: now + trip + Instant(r.Int64N(int64(trip))), sent: now, ok: !refuse(i, now+trip/2, r)})
 		case p.At > now && (len(under) == 0 || p.At < under[0].at):
@@ -62,9 +62,9 @@ func playOdd(refuse func(i int, at Instant, r *rand.Rand) bool, hint func(r *ran
 		default:
 			e := heap.Pop(&under).(event)
 			if now = max(now, e.at); e.ok {
-				l.Accepted(now, e.sent, 1)
+				l.Accepted(now, e.sent)
 			} else {
-				l.Refused(now, e.sent, 1, hint(r))
+				l.Refused(now, e.sent, hint(r))
 			}
 		}
 		done()
@@ -98,6 +98,51 @@ func TestAStepIsBounded(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestALimitRoseWhereMoreIsAcceptedThanItsBelieversBear: by one for a leader that is likely by itself,
+// and by half where several are likely only together, whether they agree or not. It has not risen if
+// one of those bears all. It is news once.
+func TestALimitRoseWhereMoreIsAcceptedThanItsBelieversBear(t *testing.T) {
+	const size = 10
+	for _, c := range []struct {
+		name    string
+		weights []float64 // of windows
+		apart   Instant   // by how much each is longer than the one before
+		large   float64   // the size of the last one
+		taken   int       // since the last refusal
+		rose    bool
+	}{
+		{"a sure leader, a few more", []float64{.9}, 0, size, size + 3, true},
+		{"a sure leader, as many", []float64{.9}, 0, size, size, false},
+		{"three that agree, a few more", []float64{.4, .3, .3}, second, size, size + 3, false},
+		{"three that agree, half as many more", []float64{.4, .3, .3}, second, size, 3*size/2 + 3, true},
+		{"three that do not agree, half as many more", []float64{.4, .3, .3}, 900 * second, size, 3*size/2 + 3, true},
+		{"three, of which one bears all", []float64{.4, .3, .3}, 900 * second, 2 * size, 3*size/2 + 3, false},
+		{"three, of which one that is unlikely bears all", []float64{.5, .45, .05}, 900 * second, 2 * size, 3*size/2 + 3, true},
+		{"nobody is sure", []float64{.3}, 0, size, 2*size + 3, false},
+	} {
+		b := &bank{live: len(c.weights)}
+		b.grain = leastGrain
+		for i, w := range c.weights {
+			b.of = append(b.of, candidate{shape: shape{family: windowFirst, per: 120*second + Instant(i)*c.apart}, size: size, weight: w})
+		}
+		b.of[len(b.of)-1].size = c.large
+		l := b.sent(zero, 1, 0, 0)
+		l.under, l.refused = 0, 1
+		b.record.refused(l, zero+trip, zero, -1)
+		for i := range c.taken {
+			l := b.sent(zero+second+Instant(i)*second, 1, 0, 0)
+			l.under, l.taken = 0, 1
+		}
+		var p replay
+		if got := b.rise(&p); got != c.rose || c.rose != (p.risen == b.lastID) {
+			t.Errorf("%s: rose is %t, after epoch %d, want %t", c.name, got, p.risen, c.rose)
+		}
+		if b.rise(&p) {
+			t.Errorf("%s: it rose again", c.name)
 		}
 	}
 }

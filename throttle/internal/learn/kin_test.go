@@ -32,18 +32,18 @@ func (s *banning) serves(at Instant) bool {
 func (s *banning) ask(l *Learner, now Instant, n int) (refused int, end Instant) {
 	dice := rand.New(rand.NewPCG(1, 95))
 	for range n {
-		if at := l.Next(now, 1, 20).At; at > now && at != never {
+		if at := l.Next(now, 20).At; at > now && at != never {
 			now = at
 		}
-		l.Sent(now, 1)
+		l.Sent(now)
 		sent := now
 		now = now.Add(time.Duration(20+dice.IntN(5)) * time.Millisecond)
 		if s.serves(sent.Add(10 * time.Millisecond)) {
-			l.Accepted(now, sent, 1)
+			l.Accepted(now, sent)
 			continue
 		}
 		refused++
-		l.Refused(now, sent, 1, Refusal{Hint: cooldown.Hint{}})
+		l.Refused(now, sent, Refusal{Hint: cooldown.Hint{}})
 	}
 	return refused, now
 }

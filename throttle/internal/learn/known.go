@@ -49,7 +49,7 @@ func (l *Learner) Words() string {
 	return l.mind.bank.of[0].String()
 }
 
-// Unsure reports whether neither a limit nor bans have more than half of the weight, and the
+// Unsure reports whether neither limits that agree nor bans have half of the weight, and the
 // server has named no wait. Bans do not count if a single row of refusals suggests them: it may
 // as well be an outage.
 func (l *Learner) Unsure() bool {
@@ -70,14 +70,18 @@ func (l *Learner) Explains() bool {
 	if m == nil || len(m.bank.of) == 0 {
 		return false
 	}
-	epochs := m.bank.recent()
-	if epochs < explained {
+	if m.bank.recent() < explained {
 		return false
 	}
 	if m.bank.stale {
 		m.bank.refit()
 	}
-	return m.bank.of[0].against < max(1, contradicted*float64(epochs)) || m.crowded()
+	return m.explains(&m.bank.of[0]) || m.crowded()
+}
+
+// explains reports whether hardly any evidence is against c.
+func (m *mind) explains(c *candidate) bool {
+	return c.against < max(1, contradicted*float64(m.bank.recent()))
 }
 
 const (
@@ -184,7 +188,7 @@ func (l *Learner) Outlook(now Instant, ahead int64) Instant {
 	}
 	b := &l.mind.bank
 	c := &b.of[0]
-	at := b.ready(c, now, 1)
+	at := b.ready(c, now)
 	if c.family == atOnce || ahead <= 0 {
 		return at
 	}
@@ -201,7 +205,7 @@ func (l *Learner) Outlook(now Instant, ahead int64) Instant {
 		return now
 	}
 	c.add(&st, now+b.half, free) // so many of those ahead go now
-	at = c.shape.ready(st, c.size, 1, now+b.half, b.log, b.half) - b.half
+	at = c.shape.ready(st, c.size, now+b.half, b.log, b.half) - b.half
 	return at + span64(math.Floor((float64(ahead)-free)/max(1, c.size))*float64(c.per))
 }
 

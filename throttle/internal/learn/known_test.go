@@ -122,9 +122,9 @@ func TestReopenedRemembersBansAlone(t *testing.T) {
 	var l Learner
 	now := zero
 	for range 12 {
-		l.Sent(now, 1)
+		l.Sent(now)
 		now += trip
-		l.Refused(now, now-trip, 1, Refusal{})
+		l.Refused(now, now-trip, Refusal{})
 		now += second
 	}
 	if !l.Believes() {
@@ -138,17 +138,17 @@ func TestReopenedRemembersBansAlone(t *testing.T) {
 // TestLiftLetsOneGo: whatever pause was asked for.
 func TestLiftLetsOneGo(t *testing.T) {
 	var l Learner
-	l.Sent(zero, 1)
-	l.Refused(zero+trip, zero, 1, waits(time.Minute))
+	l.Sent(zero)
+	l.Refused(zero+trip, zero, waits(time.Minute))
 	now := zero + 2*trip
-	if l.Next(now, 1, 3).At <= now {
+	if l.Next(now, 3).At <= now {
 		t.Fatal("the pause holds nobody")
 	}
-	if l.Lift(); l.Next(now, 1, 3).At != now {
+	if l.Lift(); l.Next(now, 3).At != now {
 		t.Error("one may not go")
 	}
-	l.Sent(now, 1)
-	if l.Next(now, 1, 2).At == now {
+	l.Sent(now)
+	if l.Next(now, 2).At == now {
 		t.Error("a second one may")
 	}
 }
@@ -158,19 +158,19 @@ func TestLiftLetsOneGo(t *testing.T) {
 func TestWhatIsUnderWayIsCounted(t *testing.T) {
 	var l Learner
 	for range 4 {
-		l.Sent(zero, 1)
+		l.Sent(zero)
 	}
 	for i, end := range []func(){
-		func() { l.Accepted(zero+trip, zero, 1) },
-		func() { l.Refused(zero+trip, zero, 1, Refusal{}) },
-		func() { l.Lost(zero+trip, zero, 1) },
-		func() { l.Unsent(zero+trip, zero, 1) },
+		func() { l.Accepted(zero+trip, zero) },
+		func() { l.Refused(zero+trip, zero, Refusal{}) },
+		func() { l.Lost(zero) },
+		func() { l.Unsent(zero) },
 	} {
 		if end(); l.UnderWay() != 3-i {
 			t.Errorf("%d under way, want %d", l.UnderWay(), 3-i)
 		}
 	}
-	l.Lost(zero+trip, zero, 1)
+	l.Lost(zero)
 	if l.UnderWay() != 0 {
 		t.Errorf("%d under way", l.UnderWay())
 	}

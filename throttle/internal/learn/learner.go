@@ -70,21 +70,18 @@ func (l *Learner) think(now Instant) *mind {
 	return l.mind
 }
 
-// Sent notes that n units are sent now.
-func (l *Learner) Sent(now Instant, n int) {
-	n = max(0, min(n, maxUnits))
+// Sent notes that a request is sent now.
+func (l *Learner) Sent(now Instant) {
 	if l.mind == nil {
-		l.past.sent(now, n, int(l.busy))
+		l.past.sent(now, 1, int(l.busy))
 	} else {
-		l.mind.send(now, n, int(l.busy), l.theirs())
+		l.mind.send(now, 1, int(l.busy), l.theirs())
 	}
 	l.busy++
 }
 
-const maxUnits = 1 << 14 // at once; beyond, count in larger units
-
-// Accepted notes that n units that were sent at sent were accepted.
-func (l *Learner) Accepted(now, sent Instant, n int) {
+// Accepted notes that the request that was sent at sent was accepted.
+func (l *Learner) Accepted(now, sent Instant) {
 	l.ended(now, sent, false)
 	m := l.mind
 	if m == nil {
@@ -93,12 +90,12 @@ func (l *Learner) Accepted(now, sent Instant, n int) {
 	m.bank.served.sample(float64(now - sent))
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
-	m.accepted(now, sent, max(0, min(n, maxUnits)))
+	m.accepted(now, sent, 1)
 }
 
-// Refused notes that n units that were sent at sent were refused because of a limit. news says
+// Refused notes that the request that was sent at sent was refused because of a limit. news says
 // that it is not one more refusal of the same epoch.
-func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
+func (l *Learner) Refused(now, sent Instant, r Refusal) (news bool) {
 	l.ended(now, sent, true)
 	m := l.think(now)
 	m.trip = cooldown.Slowest(m.trip, now.Sub(sent))
@@ -110,7 +107,7 @@ func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 	}
 	m.most, m.doubted = r.maxPause(), r.Doubtful
 	pause := m.pause
-	if news = m.refuse(now, now, sent, hint, max(0, min(n, maxUnits)), m.climb.looks(sent)); r.Alone {
+	if news = m.refuse(now, now, sent, hint, 1, m.climb.looks(sent)); r.Alone {
 		m.pause = pause
 	}
 	m.bank.time(&l.trips) // it may be further off than was thought
@@ -136,29 +133,31 @@ func (m *mind) believe(hint, now, most Instant) Instant {
 	return min(hint, most)
 }
 
-// Lost notes that n units that were sent at sent had no answer. The server may have
-// counted them.
-func (l *Learner) Lost(now, sent Instant, n int) {
+// Lost notes that the request that was sent at sent had no answer. The server may have
+// counted it.
+func (l *Learner) Lost(sent Instant) {
 	l.busy--
 	if l.mind != nil {
 		if l.mind.fresh = false; !l.mind.widening.tried(sent) {
-			l.mind.bank.accepted(sent, max(0, min(n, maxUnits)))
+			l.mind.bank.accepted(sent, 1)
 		}
 	}
 }
 
-// Unsent notes that what Sent noted was not sent after all.
-func (l *Learner) Unsent(now, sent Instant, n int) {
+// Unsent notes that what Sent noted at sent was not sent after all.
+func (l *Learner) Unsent(sent Instant) {
 	l.busy--
 	if l.mind == nil {
-		l.past.unsent(sent, n)
+		l.past.unsent(sent)
 		return
 	}
+	l.mind.bank.busy = int(max(0, l.busy))
 	if l.mind.fresh = false; l.mind.widening.tried(sent) {
 		return
 	}
 	if r := l.mind.bank.find(sent); r != nil {
-		r.under -= min(r.under, uint16(n))
+		r.under -= min(r.under, 1)
+		l.mind.bank.never(r)
 		l.mind.bank.stale = true
 	}
 }

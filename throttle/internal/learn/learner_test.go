@@ -30,12 +30,12 @@ func TestHealthyServersCostLittle(t *testing.T) {
 	var l Learner
 	now := zero
 	allocs := testing.AllocsPerRun(5000, func() {
-		if p := l.Next(now, 1, 1); p.At != now {
+		if p := l.Next(now, 1); p.At != now {
 			t.Fatalf("waits until %v", p.At)
 		}
-		l.Sent(now, 1)
+		l.Sent(now)
 		now += trip
-		l.Accepted(now, now-trip, 1)
+		l.Accepted(now, now-trip)
 	})
 	if allocs > 0 || l.mind != nil {
 		t.Errorf("%v allocations, mind %v", allocs, l.mind)
@@ -46,12 +46,12 @@ func TestHealthyServersCostLittle(t *testing.T) {
 // later answer counts, too.
 func TestAnAskedPauseIsCertain(t *testing.T) {
 	var l Learner
-	l.Sent(zero, 1)
-	l.Sent(zero, 1)
-	l.Refused(zero+trip, zero, 1, waits(2*time.Second))
-	l.Refused(zero+2*trip, zero, 1, waits(5*time.Second))
+	l.Sent(zero)
+	l.Sent(zero)
+	l.Refused(zero+trip, zero, waits(2*time.Second))
+	l.Refused(zero+2*trip, zero, waits(5*time.Second))
 	want := zero + 2*trip + 5*second
-	if p := l.Next(zero+3*trip, 1, 1); p.At != want || p.Reason != Asked {
+	if p := l.Next(zero+3*trip, 1); p.At != want || p.Reason != Asked {
 		t.Errorf("got %+v, want until %v", p, want)
 	}
 }
@@ -62,16 +62,16 @@ func TestAPauseOfOneAloneIsNotKeptByOthers(t *testing.T) {
 	var l Learner
 	alone := waits(time.Minute)
 	alone.Alone = true
-	l.Sent(zero, 1)
-	l.Refused(zero+trip, zero, 1, alone)
-	if p := l.Next(zero+second, 1, 1); p.Reason == Asked || p.At > zero+15*second {
+	l.Sent(zero)
+	l.Refused(zero+trip, zero, alone)
+	if p := l.Next(zero+second, 1); p.Reason == Asked || p.At > zero+15*second {
 		t.Errorf("others wait until %+v", p)
 	}
-	l.Sent(zero+20*second, 1)
-	l.Refused(zero+20*second+trip, zero+20*second, 1, waits(2*time.Second))
-	l.Sent(zero+21*second, 1)
-	l.Refused(zero+21*second+trip, zero+21*second, 1, alone)
-	if p, want := l.Next(zero+22*second-2*trip, 1, 1), zero+22*second+trip; p.At != want || p.Reason != Asked {
+	l.Sent(zero + 20*second)
+	l.Refused(zero+20*second+trip, zero+20*second, waits(2*time.Second))
+	l.Sent(zero + 21*second)
+	l.Refused(zero+21*second+trip, zero+21*second, alone)
+	if p, want := l.Next(zero+22*second-2*trip, 1), zero+22*second+trip; p.At != want || p.Reason != Asked {
 		t.Errorf("others wait until %+v, want %v, as they were asked to", p, want)
 	}
 }
@@ -80,15 +80,15 @@ func TestAPauseOfOneAloneIsNotKeptByOthers(t *testing.T) {
 // until another answer names the same instant.
 func TestOneAnswerDoesNotBearOutItself(t *testing.T) {
 	var l Learner
-	l.Sent(zero, 1)
-	l.Refused(zero, zero, 1, waits(24*time.Hour))
-	if got, want := l.Next(zero, 1, 1).At, zero+300*second; got != want {
+	l.Sent(zero)
+	l.Refused(zero, zero, waits(24*time.Hour))
+	if got, want := l.Next(zero, 1).At, zero+300*second; got != want {
 		t.Errorf("believes until %v, want %v", got, want)
 	}
 	later := zero + 301*second
-	l.Sent(later, 1)
-	l.Refused(later, later, 1, waits(24*time.Hour-301*time.Second))
-	if got, want := l.Next(later, 1, 1).At, zero+24*3600*second; got != want {
+	l.Sent(later)
+	l.Refused(later, later, waits(24*time.Hour-301*time.Second))
+	if got, want := l.Next(later, 1).At, zero+24*3600*second; got != want {
 		t.Errorf("borne out it is believed until %v, want %v", got, want)
 	}
 }
@@ -121,14 +121,13 @@ func hostile(t *testing.T, r *rand.Rand, steps int) {
 			answer(&l, r, now, s)
 		}
 		waiting := 1 + r.IntN(100)
-		p := l.Next(now, 1, waiting)
+		p := l.Next(now, waiting)
 		keepsItsWord(t, &l, now, p, waiting, len(sent))
 		if p.At <= now || r.IntN(20) == 0 { // some do not ask
-			n := 1
 			if r.IntN(50) == 0 {
-				n = r.IntN(1 << 20)
+				l.Supposed(now, r.IntN(1<<20))
 			}
-			l.Sent(now, n)
+			l.Sent(now)
 			sent = append(sent, now)
 		}
 		bounded(t, &l)
@@ -142,13 +141,13 @@ func answer(l *Learner, r *rand.Rand, now, sent Instant) {
 	}
 	switch r.IntN(8) {
 	case 0:
-		l.Lost(now, sent, 1)
+		l.Lost(sent)
 	case 1:
-		l.Unsent(now, sent, 1)
+		l.Unsent(sent)
 	case 2, 3:
-		l.Refused(now, sent, 1, a)
+		l.Refused(now, sent, a)
 	default:
-		l.Accepted(now, sent, 1)
+		l.Accepted(now, sent)
 	}
 }
 
@@ -172,7 +171,7 @@ func keepsItsWord(t *testing.T, l *Learner, now Instant, p Plan, waiting, under 
 		at := p.At
 		var trail []Plan
 		for range 30 { // one reason after the other may hold it
-			q := then.Next(at, 1, waiting)
+			q := then.Next(at, waiting)
 			if q.At <= at || q.At == never {
 				return
 			}
@@ -209,14 +208,14 @@ func TestADoubtfulRefusalIsAskedAboutSoon(t *testing.T) {
 		var l Learner
 		now, longest := zero, Instant(0)
 		ask := func(a *Refusal) {
-			at := l.Next(now, 1, 50).At
+			at := l.Next(now, 50).At
 			longest = max(longest, at-now-max(second, (now-zero)/4))
 			now = at
-			l.Sent(now, 1)
+			l.Sent(now)
 			if now += trip; a == nil {
-				l.Accepted(now, now-trip, 1)
+				l.Accepted(now, now-trip)
 			} else {
-				l.Refused(now, now-trip, 1, *a)
+				l.Refused(now, now-trip, *a)
 			}
 		}
 		for range 30 {
@@ -264,18 +263,18 @@ func TestWeightsAreShares(t *testing.T) {
 		now := zero
 		for range 50 + r.IntN(150) {
 			now += Instant(r.ExpFloat64() * math.Pow(10, 6+3*r.Float64()))
-			l.Sent(now, 1)
+			l.Sent(now)
 			sent := now
 			if now += trip; r.IntN(4) > 0 {
-				l.Accepted(now, sent, 1)
+				l.Accepted(now, sent)
 			} else {
 				var a Refusal
 				if r.IntN(3) == 0 {
 					a = waits(time.Duration(r.IntN(30)) * time.Second)
 				}
-				l.Refused(now, sent, 1, a)
+				l.Refused(now, sent, a)
 			}
-			l.Next(now, 1, 1)
+			l.Next(now, 1)
 		}
 		if l.mind == nil {
 			t.Fatalf("seed %d: nothing was refused", seed)

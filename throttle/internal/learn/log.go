@@ -222,6 +222,23 @@ func (r *record) takenSince(t Instant) bool {
 	return slices.ContainsFunc(r.log, func(x entry) bool { return x.at >= t && x.taken > 0 })
 }
 
+// reopen notes that n units which counted as accepted are under way.
+func (r *record) reopen(sent Instant, n int) {
+	if i := r.last(sent); i >= 0 {
+		x := &r.log[i]
+		k := min(x.taken, uint16(n))
+		x.taken -= k
+		x.under += k
+	}
+}
+
+// within reports whether a request that was sent at sent is one of those whose refusal would be
+// of a known epoch: it was sent before the first refusal of the last one was heard.
+func (r *record) within(sent Instant) bool {
+	k := len(r.epochs)
+	return k > 0 && sent < r.epochs[k-1].heard
+}
+
 // A finder finds epochs of a record by the IDs that its log has, from the oldest entry on.
 type finder struct {
 	epochs []epoch

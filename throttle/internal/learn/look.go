@@ -94,7 +94,7 @@ func (c *climb) dear(at, due, paused Instant) float64 {
 // full is until when c certainly has no room for a request that is sent, whatever the doubt
 // about arrivals.
 func (b *bank) full(c *candidate, now Instant) Instant {
-	return c.shape.ready(c.state, c.size, 1, now+b.half, b.log, b.half) - b.half - Instant(lookEarly*float64(b.slack))
+	return c.shape.ready(c.state, c.size, now+b.half, b.log, b.half) - b.half - Instant(lookEarly*float64(b.slack))
 }
 
 // agreed is the weight of the leader and of the candidates that are as fast. Of these bit i of among

@@ -70,31 +70,9 @@ func (p *replay) penaltyBelow(most, size, more float64) (against, doubt float64)
 		if s.epoch != 0 && s.epoch == p.risen {
 			since, sinceDoubt = against+riseOdds, doubt
 		}
-		x := 0.0
-		if s.reached > size+1e-3 {
-			x = againstTaken + min(mostExcess, s.reached-size-1e-3)
-		}
-		if s.broken {
-			x += againstTaken + mostExcess
-		}
-		switch {
-		case s.level < 0 || s.void:
-		case s.fade:
-			x += unjudged
-		case size > s.level+1-1e-6:
-			x += againstRefused + mostRoom*min(1, 2*(size-s.level-1)/size)
-		case size > s.clear+1-1e-6:
-			x += unjudged
-		case size > s.own+1-1e-6:
-			x += p.aside
-		case size > s.sharp+1-1e-6:
-			x += unlikely
+		x, vague := s.penalty(size, p.aside, unlikely)
+		if vague {
 			doubt += doubted * p.weight(i)
-		default:
-			x += unlikely
-		}
-		if s.later >= 0 && !s.void && size > s.later+1-1e-6 {
-			x += againstLater
 		}
 		if against += x * p.weight(i); against+more+doubt >= most && since+more+sinceDoubt >= most {
 			return math.Inf(1), 0
@@ -104,6 +82,35 @@ func (p *replay) penaltyBelow(most, size, more float64) (against, doubt float64)
 		return since, sinceDoubt
 	}
 	return against, doubt
+}
+
+// penalty is how much s is against the size. It is aside where requests of others may explain the
+// refusal, and unlikely where the size does. vague says that only doubt about arrivals does.
+func (s *slot) penalty(size, aside, unlikely float64) (x float64, vague bool) {
+	if s.reached > size+1e-3 {
+		x = againstTaken + min(mostExcess, s.reached-size-1e-3)
+	}
+	if s.broken {
+		x += againstTaken + mostExcess
+	}
+	switch {
+	case s.level < 0 || s.void:
+	case s.fade:
+		x += unjudged
+	case size > s.level+1-1e-6:
+		x += againstRefused + mostRoom*min(1, 2*(size-s.level-1)/size)
+	case size > s.clear+1-1e-6:
+		x += unjudged
+	case size > s.own+1-1e-6:
+		x += aside
+	default:
+		x += unlikely
+		vague = size > s.sharp+1-1e-6
+	}
+	if s.later >= 0 && !s.void && size > s.later+1-1e-6 {
+		x += againstLater
+	}
+	return x, vague
 }
 
 // weight is how much slot i counts: less the older it is, but at least half, until it is forgotten.
@@ -138,14 +145,18 @@ func (p *replay) size(was, most float64) (size, against, doubt float64) {
 			against, doubt = p.penalty(size)
 			against += 2 // a mere guess, which counts against the shape
 		}
-		return size, against, doubt
-	}
-	if s := p.roundestCount(lo-1e-3, hi-1e-6); s > 0 { // there is a size that all slots allow
+	} else if s := p.roundestCount(lo-1e-3, hi-1e-6); s > 0 { // there is a size that all slots allow
 		try(s)
 		try(math.Ceil(hi - 1 - 1e-6))
-		return size, against, doubt
+	} else {
+		try(math.Ceil(lo - 1e-3)) // no size explains everything
+		p.lastSizes(try)
 	}
-	try(math.Ceil(lo - 1e-3)) // no size explains everything: try those that explain one of the last slots
+	return size, against, doubt
+}
+
+// lastSizes has sizes tried that explain one of the last slots.
+func (p *replay) lastSizes(try func(size float64)) {
 	if s := &p.slots[p.n-1]; p.risen != 0 && s.level < 0 && s.reached > 0 {
 		try(p.roundestCount(s.reached, 2*s.reached))
 	}
@@ -158,7 +169,6 @@ func (p *replay) size(was, most float64) (size, against, doubt float64) {
 			}
 		}
 	}
-	return size, against, doubt
 }
 
 // roundestCount is the function of that name.

@@ -60,10 +60,10 @@ func (g *game) play(until Instant) {
 		at := never
 		together := 0
 		for g.idle > 0 {
-			if at = g.l.Next(g.now, 1, g.idle).At; at > g.now {
+			if at = g.l.Next(g.now, g.idle).At; at > g.now {
 				break
 			}
-			g.l.Sent(g.now, 1)
+			g.l.Sent(g.now)
 			heap.Push(&g.events, event{at: g.now + g.way(), sent: g.now})
 			g.idle--
 			if together++; g.l.mind != nil {
@@ -95,9 +95,9 @@ func (g *game) happen(e event) {
 		heap.Push(&g.events, e)
 		return
 	case e.ok:
-		g.l.Accepted(g.now, e.sent, 1)
+		g.l.Accepted(g.now, e.sent)
 	default:
-		g.l.Refused(g.now, e.sent, 1, g.hint)
+		g.l.Refused(g.now, e.sent, g.hint)
 	}
 	g.idle++
 }
@@ -171,14 +171,14 @@ func TestSlowDemandIsNoLimit(t *testing.T) {
 		var l Learner
 		now := zero
 		for range n {
-			l.Sent(now, 1)
-			l.Accepted(now+trip, now, 1)
+			l.Sent(now)
+			l.Accepted(now+trip, now)
 			now += second * 3 / 2
 		}
-		l.Sent(now, 1)
+		l.Sent(now)
 		now += trip
-		l.Refused(now, now-trip, 1, waits(time.Second))
-		p := l.Next(now+second, 1, 2)
+		l.Refused(now, now-trip, waits(time.Second))
+		p := l.Next(now+second, 2)
 		if wait := time.Duration(p.At - now); wait > 3*time.Second {
 			t.Errorf("after %d calls and one refusal that said a second, the next waits for %v: %v", n, wait, l.Words())
 		}

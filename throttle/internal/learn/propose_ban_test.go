@@ -88,18 +88,18 @@ func TestRowsSayHowLongABanIs(t *testing.T) {
 // learner was unsure.
 func shutOut(l *Learner, now, long Instant) (end Instant, unsure bool) {
 	for range 5 {
-		l.Sent(now, 1)
-		l.Accepted(now+trip, now, 1)
+		l.Sent(now)
+		l.Accepted(now+trip, now)
 		now += 2 * trip
 	}
-	for begin := now; ; now = max(now+trip, l.Next(now, 1, 5).At) {
-		l.Sent(now, 1)
+	for begin := now; ; now = max(now+trip, l.Next(now, 5).At) {
+		l.Sent(now)
 		if now-begin >= long {
 			break
 		}
-		l.Refused(now+trip, now, 1, Refusal{})
+		l.Refused(now+trip, now, Refusal{})
 	}
-	l.Accepted(now+trip, now, 1)
+	l.Accepted(now+trip, now)
 	if unsure = l.Unsure(); unsure {
 		l.Reopened(now+trip, now)
 	}
@@ -147,12 +147,12 @@ func TestAHintNamesABan(t *testing.T) {
 	now := zero
 	for range 2 {
 		for range 5 {
-			l.Sent(now, 1)
-			l.Accepted(now+trip, now, 1)
+			l.Sent(now)
+			l.Accepted(now+trip, now)
 			now += 2 * trip
 		}
-		l.Sent(now, 1)
-		l.Refused(now+trip, now, 1, waits(30*time.Second))
+		l.Sent(now)
+		l.Refused(now+trip, now, waits(30*time.Second))
 		now += trip + 30*second
 	}
 	if w := l.bans(30 * second); w < .1 {

@@ -20,16 +20,17 @@ type slot struct {
 
 // A replay is what one pass over the log says of a shape, whatever its size.
 type replay struct {
-	slots      [maxEpochs + 1]slot
-	n          int
-	end        state   // after the last entry of the log
-	risen      uint16  // the epoch after which the limit rose; zero: it did not
-	vague      Instant // when the last merged entry ended of which nobody knows any more when exactly its units were sent
-	vagueSpan  Instant // for how long it lasted
-	vagueUnits float64 // how many of its units count at uncertain times
-	blur       float64 // for a bucket: units that flow off within the doubt about arrivals
-	aside      float64 // how unlikely it is that requests of others were under way which explain a refusal, see penalty
-	hints      [hinted]struct {
+	slots     [maxEpochs + 1]slot
+	n         int
+	end       state   // after the last entry of the log
+	risen     uint16  // the epoch after which the limit rose; zero: it did not
+	vague     Instant // when the last merged entry ended of which nobody knows any more when exactly its units were sent
+	vagueSpan Instant // for how long it lasted
+	fewer     float64 // so many fewer of its units may count than do in the state,
+	more      float64 // and so many more
+	blur      float64 // for a bucket: units that flow off within the doubt about arrivals
+	aside     float64 // how unlikely it is that requests of others were under way which explain a refusal, see penalty
+	hints     [hinted]struct {
 		st   state // of the limiter when the request with this hint was refused
 		at   Instant
 		hint Instant
@@ -52,13 +53,18 @@ type timing struct {
 // because the way of some takes longer than that of others.
 const busyDoubt = .1
 
-// run replays the log for a shape. If it is in doubt when a request arrived, the instant counts
-// at which the shape explains the answer best.
-func (p *replay) run(s *shape, r *record, t timing) {
-	p.n, p.nhints, p.blur, p.aside = 0, 0, 0, math.Log1p(t.lag)*blurred
+// begin makes p one that has seen nothing.
+func (p *replay) begin(s *shape, t *timing) {
+	p.n, p.nhints, p.blur, p.aside, p.vague = 0, 0, 0, math.Log1p(t.lag)*blurred, math.MinInt64/4
 	if s.family == bucket {
 		p.blur = float64(t.slack) / float64(s.per)
 	}
+}
+
+// run replays the log for a shape. If it is in doubt when a request arrived, the instant counts
+// at which the shape explains the answer best.
+func (p *replay) run(s *shape, r *record, t timing) {
+	p.begin(s, &t)
 	if len(r.log) == 0 {
 		return
 	}
@@ -68,7 +74,6 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	st.head = int32(from)
 	cur := slot{level: -1, later: -1}
 	last, e, epochs := uint16(0), (*epoch)(nil), r.finder() // the epoch that began last; nil: it is forgotten
-	p.vague = math.MinInt64 / 4
 	for i := from; i < len(r.log); i++ {
 		l, begins := &r.log[i], false
 		if l.refused > 0 && l.epoch != 0 && l.epoch != last {
@@ -77,21 +82,10 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		}
 		tells := l.refused > 0 && l.epoch != 0 && e != nil // the refusal is one of an epoch that is known
 		early, own := 0.0, 0.0
-		if s.family == atOnce {
-			all, some, most := l.level(&t)
-			own = min((1+busyDoubt)*some, most)
-			st.level, early = all, own+min((1+busyDoubt)*t.work, 1)*l.others()
-		} else if tells {
-			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // at the earliest arrival: units that stop counting soon still did
+		if tells || s.family == atOnce {
+			early, own = s.early(&st, l, r.log, &t)
 		}
-		cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
-		s.spread(&st, l, r.log, t.half)
-		p.blurs(s, l, st.start-t.half, t.slack)
-		if l.taken > 0 {
-			if x := p.reached(s, &st, l, r.log, &t); x > cur.reached {
-				cur.reached = x
-			}
-		}
+		p.accepts(&cur, s, &st, l, r.log, &t)
 		if l.refused == 0 {
 			continue
 		}
@@ -101,7 +95,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		banned := s.refuses(&st, l.last+t.half, t.slack)
 		if begins {
 			cur.void = banned
-			p.ends(&cur, r, e, l, &st, l.at+t.half, s)
+			p.ends(&cur, r, e, l, &st, s, &t)
 			cur = slot{level: -1, later: -1}
 		} else if tells && !banned {
 			p.later(cur.level)
@@ -113,6 +107,34 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	}
 	p.push(cur)
 	p.end = st
+}
+
+// early is the level at the earliest arrival of l: units that stop counting soon still did. For a
+// limit on requests at a time, of which st is made the state, it is how many may have been at the
+// server, and own is how many of these were of this process.
+func (s *shape) early(st *state, l *entry, log []entry, t *timing) (early, own float64) {
+	if s.family != atOnce {
+		return s.peek(st, l.at+t.half-t.slack, log, t.half), 0
+	}
+	all, some, most := l.level(t)
+	st.level, own = all, min((1+busyDoubt)*some, most)
+	return own + min((1+busyDoubt)*t.work, 1)*l.others(), own
+}
+
+// accepts adds what was accepted of l to st, and notes in cur what that shows of the size.
+func (p *replay) accepts(cur *slot, s *shape, st *state, l *entry, log []entry, t *timing) {
+	cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
+	start, level := st.start, st.level
+	s.spread(st, l, log, t.half)
+	if st.start != start {
+		level = 0
+	}
+	p.blurs(s, l, st, st.level-level, t)
+	if l.taken > 0 {
+		if x := p.reached(s, st, l, log, t); x > cur.reached {
+			cur.reached = x
+		}
+	}
 }
 
 // found notes the level that a refusal found. At the earliest arrival it was early, and own is the
@@ -129,19 +151,23 @@ func (b *slot) found(s *shape, level, early, own float64) {
 }
 
 // blurs notes that the units of l count at uncertain times: if they are uneven, all of them, unless
-// l is so short that it is as good as an instant; if the last window began, at start, between
-// them, as many as it may have got more or fewer.
-func (p *replay) blurs(s *shape, l *entry, start, slack Instant) {
-	span, units := l.last-l.at, 0.0
+// l is so short that it is as good as an instant; if the last window began between them, as many as
+// it may have got more or fewer. within is how many count in the last window of st.
+func (p *replay) blurs(s *shape, l *entry, st *state, within float64, t *timing) {
+	span, units := l.last-l.at, float64(l.taken)
 	switch {
-	case l.uneven > 0 && span > max(s.per/16, slack):
-		units = float64(l.taken)
-	case start > l.at && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per:
-		units = min(float64(l.taken), 1+float64(l.uneven)/4)
+	case l.uneven > 0 && span > max(s.per/16, t.slack):
+		p.fewer, p.more = units, units
+		if s.family == windowClock {
+			p.fewer, p.more = within, units-within
+		}
+	case st.start-t.half > l.at && s.family >= windowFirst && s.family <= counter && l.last-p.vague >= 2*s.per:
+		units = min(units, 1+float64(l.uneven)/4)
+		p.fewer, p.more = units, units
 	default:
 		return
 	}
-	p.vague, p.vagueSpan, p.vagueUnits = l.last, span, units
+	p.vague, p.vagueSpan = l.last, span
 }
 
 // reached is the level that the accepted units of an entry show, which were just added to st. It
@@ -166,13 +192,20 @@ func (p *replay) reached(s *shape, st *state, l *entry, log []entry, t *timing) 
 		}
 	}
 	switch {
-	case s.family == bucket || l.last-p.vague >= 2*s.per:
+	case s.family == bucket || l.last-p.vague >= 2*s.per || p.past(s, st, t):
 	case l.last > p.vague || span > s.per:
-		level -= p.vagueUnits
+		level -= p.fewer
 	case s.family != slidingLog: // the border of a window may lie between its units
-		level -= p.vagueUnits / 2
+		level -= p.fewer / 2
 	}
 	return level
+}
+
+// past reports whether windows by a clock that count in state st began after the last entry whose
+// units count at uncertain times: then none of these counts any more.
+func (p *replay) past(s *shape, st *state, t *timing) bool {
+	start := st.start - t.half - t.slack
+	return s.family == windowClock && start > p.vague || s.family == counter && start-s.per > p.vague
 }
 
 // later notes one more refusal of the epoch that ended the last slot.
@@ -182,16 +215,17 @@ func (p *replay) later(level float64) {
 	}
 }
 
-// ends ends a slot with the first refusal of epoch e, which arrived at at and has entry l. st is the
-// state then.
-func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st *state, at Instant, s *shape) {
+// ends ends a slot with the first refusal of epoch e, which has entry l. st is the state when it
+// arrived.
+func (p *replay) ends(cur *slot, r *record, e *epoch, l *entry, st *state, s *shape, t *timing) {
+	at := l.at + t.half
 	cur.epoch = e.id
 	shutOut := e.streak >= shutOutFrom
 	cur.void = cur.void || shutOut
 	cur.fade = r.cut && r.from(s) == 0 && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)
 	cur.clear = cur.level
-	if age := l.at - p.vague; age < s.memory(max(1, cur.level)) {
-		cur.level += p.vagueUnits // it may have been as high as that
+	if age := l.at - p.vague; age < s.memory(max(1, cur.level)) && !p.past(s, st, t) {
+		cur.level += p.more // it may have been as high as that
 		if s.family == bucket && age < p.vagueSpan<<leastHalvings {
 			cur.clear = cur.level // they were merged after the refusal: they last longer than a bucket's memory
 		}

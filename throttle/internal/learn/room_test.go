@@ -35,9 +35,9 @@ func TestRoomIsWhatTheServerBears(t *testing.T) {
 		p := knowing(c.by, c.per)
 		for _, used := range []int{0, c.size / 4, c.size / 2} {
 			for range used {
-				p.l.Sent(p.now, 1)
+				p.l.Sent(p.now)
 				c.by.take(p.now + trip/2)
-				p.l.Accepted(p.now+trip, p.now, 1)
+				p.l.Accepted(p.now+trip, p.now)
 			}
 			p.now += 2 * trip
 			room, bears := p.l.Room(p.now), 0
@@ -82,14 +82,14 @@ func TestWhatBecameOfRequestsTakesRoom(t *testing.T) {
 		end  func(l *learn.Learner, now, sent learn.Instant)
 		took int
 	}{
-		"accepted": {func(l *learn.Learner, now, sent learn.Instant) { l.Accepted(now, sent, 1) }, 15},
-		"lost":     {func(l *learn.Learner, now, sent learn.Instant) { l.Lost(now, sent, 1) }, 15},
-		"not sent": {func(l *learn.Learner, now, sent learn.Instant) { l.Unsent(now, sent, 1) }, 0},
+		"accepted": {func(l *learn.Learner, now, sent learn.Instant) { l.Accepted(now, sent) }, 15},
+		"lost":     {func(l *learn.Learner, now, sent learn.Instant) { l.Lost(sent) }, 15},
+		"not sent": {func(l *learn.Learner, now, sent learn.Instant) { l.Unsent(sent) }, 0},
 	} {
 		p := knowing(&sliding{size: 20, per: 2 * second}, 2*second)
 		before := p.l.Room(p.now)
 		for i := range learn.Instant(15) {
-			p.l.Sent(p.now+i*trip/100, 1)
+			p.l.Sent(p.now + i*trip/100)
 		}
 		for i := range learn.Instant(15) {
 			c.end(&p.l, p.now+trip, p.now+i*trip/100)
@@ -105,10 +105,10 @@ func TestAHintIsBelievedForMaxPause(t *testing.T) {
 	for _, most := range []time.Duration{time.Minute, 10 * time.Minute, 2 * time.Hour} {
 		for _, wait := range []time.Duration{-time.Second, 0, 30 * time.Second, time.Hour, math.MaxInt64} {
 			var l learn.Learner
-			l.Sent(zero, 1)
-			l.Refused(zero+trip, zero, 1, learn.Refusal{Hint: cooldown.Hint{Wait: wait, Known: true}, MaxPause: most})
+			l.Sent(zero)
+			l.Refused(zero+trip, zero, learn.Refusal{Hint: cooldown.Hint{Wait: wait, Known: true}, MaxPause: most})
 			want := zero + trip + learn.Instant(min(max(0, wait), most))
-			p := l.Next(zero+trip, 1, 1)
+			p := l.Next(zero+trip, 1)
 			if wait > 0 && (p.At != want || p.Reason != learn.Asked) || wait <= 0 && p.Reason == learn.Asked {
 				t.Errorf("%v, at most %v: %+v, want until %v", wait, most, p, time.Duration(want))
 			}

@@ -221,8 +221,8 @@ func (s *shape) stays(st *state, at Instant, log []entry, half Instant) bool {
 // almost is by how much a level may exceed a size, because of errors of rounding.
 const almost = 1e-6
 
-// ready is when there is room for n units, if nothing else comes.
-func (s *shape) ready(st state, size, n float64, at Instant, log []entry, half Instant) Instant {
+// ready is when there is room for one more, if nothing else comes.
+func (s *shape) ready(st state, size float64, at Instant, log []entry, half Instant) Instant {
 	s.pass(&st, at, log, half)
 	if st.barred > at {
 		at = st.barred
@@ -231,7 +231,7 @@ func (s *shape) ready(st state, size, n float64, at Instant, log []entry, half I
 	if s.family == atOnce {
 		return at + s.per // when one that is under way ends
 	}
-	over := s.inUse(&st, max(at, st.start)) + n - size
+	over := s.inUse(&st, max(at, st.start)) + 1 - size
 	if over <= almost || st.level == 0 && st.prev == 0 {
 		return at
 	}
@@ -246,25 +246,30 @@ func (s *shape) ready(st state, size, n float64, at Instant, log []entry, half I
 		}
 		return at + s.per
 	case counter:
-		return s.readyCounter(&st, size, n, at)
+		return s.readyCounter(&st, size, at)
 	}
 	return st.start + s.per
 }
 
 // readyCounter is ready for a counter: units of the window before count less and less within
 // this window, and those of this one within the next.
-func (s *shape) readyCounter(st *state, size, n float64, at Instant) Instant {
+func (s *shape) readyCounter(st *state, size float64, at Instant) Instant {
 	per := float64(s.per)
-	if free := size - n - st.level; free >= 0 {
+	if free := size - 1 - st.level; free >= 0 {
 		return max(at, st.start+Instant(per*(1-min(1, free/st.prev)))+1)
 	}
-	return st.start + s.per + Instant(per*max(0, 1-max(0, size-n)/st.level)) + 1
+	return st.start + s.per + Instant(per*max(0, 1-max(0, size-1)/st.level)) + 1
 }
 
-// rate is how many units a second a limiter of that size accepts in the long run.
+// rate is how many units a second a limiter of that size accepts in the long run, if each is sent as
+// soon as there is room. A counter accepts one less in each window then: its last unit has room
+// when the window ends. One of a single unit has to wait until a window without one is over.
 func (s *shape) rate(size float64) float64 {
-	if s.family == bucket {
+	switch s.family {
+	case bucket:
 		return float64(time.Second) / float64(s.per)
+	case counter:
+		size = max(.5, size-1)
 	}
 	return size * float64(time.Second) / float64(s.per)
 }

@@ -27,7 +27,7 @@ func TestThereIsRoomWhenReady(t *testing.T) {
 		for range 3000 {
 			at += Instant(r.ExpFloat64() * .1e9)
 			s.pass(&st, at, log, 0)
-			ready := s.ready(st, size, 1, at, log, 0)
+			ready := s.ready(st, size, at, log, 0)
 			if got := s.peek(&st, ready, log, 0) + 1; got > size+1e-3 {
 				t.Fatalf("%s: %v of %d in use when it is ready", name, got, size)
 			}
@@ -44,6 +44,27 @@ func TestThereIsRoomWhenReady(t *testing.T) {
 		}
 		if waited < 100 {
 			t.Errorf("%s: waited %d times", name, waited)
+		}
+	}
+}
+
+// TestARateIsWhatWhoSendsWhenReadyGets: in the long run, of a limiter of any size.
+func TestARateIsWhatWhoSendsWhenReadyGets(t *testing.T) {
+	for name, s := range shapes {
+		for _, size := range []float64{1, 2, 3, 7, 40} {
+			var log []entry
+			at, n := zero, 0
+			st := s.begin(at)
+			end := zero + 400*s.per
+			for ; at < end && n < 50_000; n++ {
+				at = s.ready(st, size, at, log, 0)
+				log = append(log, entry{at: at, last: at, taken: 1})
+				s.pass(&st, at, log, 0)
+				s.add(&st, at, 1)
+			}
+			if got, want := (float64(n)-size)/(float64(at-zero)/1e9), s.rate(size); got < .97*want || got > 1.03*want {
+				t.Errorf("%s of %v: %.3f/s, want %.3f/s", name, size, got, want)
+			}
 		}
 	}
 }

@@ -117,11 +117,14 @@ func (p *past) merge(now uint32) {
 	p.n = int32(k + 1)
 }
 
-// unsent takes n units back that were not sent after all.
-func (p *past) unsent(sent Instant, n int) {
+// unsent takes a request back that was not sent after all: it was not under way, either, when later
+// ones were sent.
+func (p *past) unsent(sent Instant) {
 	for i := int(p.n) - 1; i >= 0; i-- {
-		if l := &p.of[i]; p.base+Instant(l.at)*tick <= sent {
-			l.n -= min(l.n, uint16(n))
+		l := &p.of[i]
+		l.busy -= min(l.busy, 1)
+		if p.base+Instant(l.at)*tick <= sent {
+			l.n -= min(l.n, 1)
 			return
 		}
 	}

@@ -26,16 +26,21 @@ func TestTheWayIsKnown(t *testing.T) {
 // is taken back, but never more than was sent.
 func TestWhatWasNotSentIsNoHistory(t *testing.T) {
 	var p past
-	p.sent(zero, 3, 0)
-	p.sent(zero+10*second, 5, 3)
-	p.unsent(zero, 2)
-	p.unsent(zero+11*second, 4)
-	if p.n != 2 || p.of[0].n != 1 || p.of[1].n != 1 {
-		t.Errorf("%v and %v are left, want 1 and 1", p.of[0].n, p.of[1].n)
+	p.sent(zero, 3, 2)
+	p.sent(zero+10*second, 5, 7)
+	p.unsent(zero)
+	p.unsent(zero + 11*second)
+	if p.n != 2 || p.of[0].n != 2 || p.of[1].n != 4 {
+		t.Errorf("%v and %v are left, want 2 and 4", p.of[0].n, p.of[1].n)
 	}
-	p.unsent(zero, 7)
-	p.unsent(zero-second, 1) // of a time that is not known
-	if p.of[0].n != 0 || p.of[1].n != 1 {
-		t.Errorf("%v and %v are left, want 0 and 1", p.of[0].n, p.of[1].n)
+	if p.of[0].busy != 1 || p.of[1].busy != 5 {
+		t.Errorf("%d and %d were under way, want 1 and 5", p.of[0].busy, p.of[1].busy)
+	}
+	for range 3 {
+		p.unsent(zero)
+	}
+	p.unsent(zero - second) // of a time that is not known
+	if p.of[0].n != 0 || p.of[1].n != 4 {
+		t.Errorf("%v and %v are left, want 0 and 4", p.of[0].n, p.of[1].n)
 	}
 }

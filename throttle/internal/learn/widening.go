@@ -38,7 +38,7 @@ const (
 // may reports whether nothing but the number under way stands against one more.
 func (r *widening) may(m *mind) bool {
 	b := &m.bank
-	return (m.crowded() || r.searches(b)) && m.taken >= m.refused && b.ready(&b.of[0], m.planned, 1) > m.planned
+	return (m.crowded() || r.searches(b)) && m.taken >= m.refused && b.ready(&b.of[0], m.planned) > m.planned
 }
 
 // wider lets one more go than the leader bears if nothing was refused for long, or all

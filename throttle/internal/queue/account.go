@@ -159,3 +159,19 @@ func (a *Account) Queued() int {
 	}
 	return a.waitlist.len()
 }
+
+// Backlog is how many wait for a, or in another waitlist behind the one that is first in that of a:
+// these come to wait for a when it goes.
+func (a *Account) Backlog() int {
+	n := a.Queued()
+	if n == 0 {
+		return 0
+	}
+	w := a.waitlist.head()
+	for _, c := range w.places {
+		if c.list.head() == w {
+			n = max(n, c.list.len())
+		}
+	}
+	return n
+}

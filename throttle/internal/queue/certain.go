@@ -46,24 +46,30 @@ func certain(now meter.Instant, q *Request, needs []Need, queue bool) (t meter.I
 	t = from
 	for i := range needs {
 		d := &needs[i]
-		if doubts && d.doubtful(q) {
+		if d.N == 0 || doubts && d.doubtful(q) {
 			continue
 		}
-		m, ok := d.Account.Meter.(interface {
-			Sure(now, from meter.Instant, ahead, n int64) meter.Instant
-		})
-		if d.N == 0 || !ok {
-			continue
-		}
-		var ahead int64
-		if l := d.Account.waitlist; l != nil && queue {
-			ahead = l.ahead(q)
-		}
-		if u := m.Sure(now, from, ahead, d.N); u > t && u != meter.Never {
+		if u := d.sure(now, from, q, queue); u > t && u != meter.Never {
 			t, bound = u, d.Account
 		}
 	}
 	return t, bound
+}
+
+// sure is the earliest instant from from on at which d may be granted, as far as its meter is certain
+// of that; Never: it is not. Waiters that are ahead of q count if it is still to be queued.
+func (d *Need) sure(now, from meter.Instant, q *Request, queue bool) meter.Instant {
+	m, ok := d.Account.Meter.(interface {
+		Sure(now, from meter.Instant, ahead, n int64) meter.Instant
+	})
+	if !ok {
+		return meter.Never
+	}
+	var ahead int64
+	if l := d.Account.waitlist; l != nil && queue {
+		ahead = l.ahead(q)
+	}
+	return m.Sure(now, from, ahead, d.N)
 }
 
 // doubtful reports whether nothing about d's account is certain for q if q's owner has doubts.

@@ -33,6 +33,7 @@ type Domain struct {
 	joined  int32                  // how many domains were joined to it
 	Waiting int32                  // requests that wait
 	crowd   *crowd                 // nil: nobody waits
+	waits   atomic.Bool            // there is a crowd
 }
 
 // A crowd is the part of a domain that is needed only while somebody waits.
@@ -170,7 +171,8 @@ func (e *Domain) hand(to *Domain) {
 	x.redraws, x.reviews = append(x.redraws, c.redraws...), append(x.reviews, c.reviews...)
 	x.working = x.working || c.working
 	to.Waiting += e.Waiting
-	e.Waiting, e.crowd = 0, nil
+	e.Waiting = 0
+	e.scatter()
 	to.settle(to.Now(), slice)
 }
 
@@ -200,9 +202,19 @@ func (e *Domain) settle(now meter.Instant, left int) int {
 func (e *Domain) gather() *crowd {
 	if e.crowd == nil {
 		e.crowd = &crowd{wake: meter.Never}
+		e.waits.Store(true)
 	}
 	return e.crowd
 }
+
+// scatter undoes gather.
+func (e *Domain) scatter() {
+	e.crowd = nil
+	e.waits.Store(false)
+}
+
+// Waits reports whether somebody waits in e. It needs no lock, and so may be out of date.
+func (e *Domain) Waits() bool { return e.waits.Load() }
 
 // Now reads the clock. Instants that are passed to meters come from here, under the lock, so
 // that they do not step back.
@@ -246,7 +258,7 @@ func (e *Domain) Last() meter.Instant { return e.last }
 func (e *Domain) Check() error {
 	c := e.crowd
 	switch {
-	case c == nil && e.Waiting > 0, c != nil && e.Waiting == 0:
+	case c == nil && e.Waiting > 0, c != nil && e.Waiting == 0, e.Waits() != (c != nil):
 		return fmt.Errorf("queue: %d wait, and their crowd is %v", e.Waiting, c)
 	case c != nil && (len(c.dirty) > 0 && !c.working || len(c.expiry) > int(e.Waiting)):
 		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry), e.Waiting)

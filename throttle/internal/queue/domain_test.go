@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -292,61 +291,6 @@ func TestBehindIsAfterAllThatWait(t *testing.T) {
 	full.join(1, full.request(1))
 	if got := Behind(1, 1, full.Needs(1, nil)); got != 1 {
 		t.Errorf("where only an event makes room: in %v, want now, as no time is known", got.Until(1))
-	}
-}
-
-// BenchmarkExtend is the cost of one more account for so many that wait.
-func BenchmarkExtend(b *testing.B) {
-	s := newShop(rateOf(1, 1))
-	s.mu.Lock() // the timers find it locked
-	defer s.mu.Unlock()
-	s.Enter(1, s.Needs(1, nil), s.request(0))
-	for i := range 10000 {
-		s.join(1, s.request(uint64(i+1)))
-	}
-	for b.Loop() {
-		s.Extend(1, &s.group, meter.Instant(time.Hour))
-	}
-}
-
-// BenchmarkPriorities is the cost of one grant with that many waiting, each of a
-// priority of its own.
-func BenchmarkPriorities(b *testing.B) {
-	for _, n := range []int{1000, 16000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			benchGrants(b, n, func(q *Request) { q.Priority = int(q.Seq * 7919 % 1_000_003) })
-		})
-	}
-}
-
-// BenchmarkQueue is the cost of one grant with that many waiting.
-func BenchmarkQueue(b *testing.B) {
-	for _, n := range []int{100, 10000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) { benchGrants(b, n, func(*Request) {}) })
-	}
-}
-
-// benchGrants makes one grant an hour while n wait, each as set says.
-func benchGrants(b *testing.B, n int, set func(*Request)) {
-	s := newShop(rateOf(1, 1))
-	s.Enter(1, s.Needs(1, nil), s.request(0))
-	seq := uint64(0)
-	join := func(now meter.Instant) {
-		seq++
-		q := s.request(seq)
-		set(q)
-		s.join(now, q)
-	}
-	for range n {
-		join(1)
-	}
-	b.ReportAllocs()
-	now := meter.Instant(1)
-	for b.Loop() {
-		now += meter.Instant(time.Hour)
-		join(now)
-		s.Mark(s.accounts[0])
-		s.Run(now)
 	}
 }
 

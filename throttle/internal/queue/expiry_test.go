@@ -14,7 +14,7 @@ func TestExpiryKnowsWhoseTimeEndsFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h expiry
 		there := make(map[*Waiter]bool)
-		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if rapid.IntRange(0, 2).Draw(t, "what") > 0 || len(h) == 0 {
 				w := &Waiter{expires: meter.Instant(rapid.IntRange(1, 30).Draw(t, "expires"))}
 				h.push(w)

@@ -181,7 +181,7 @@ func TestJoiningManyGoesInSlices(t *testing.T) {
 			t.Errorf("%d wait after their time has ended; %v", e.Waiting, err)
 		}
 		for i, w := range waiters {
-			if w.granted == (w.refused != nil) {
+			if w.granted == (w.refused != nil || w.forsaken) {
 				t.Fatalf("number %d is granted: %t, refused: %+v", i, w.granted, w.refused)
 			}
 		}

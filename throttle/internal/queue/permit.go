@@ -43,21 +43,25 @@ func (e *Domain) ended(now meter.Instant, p *Permit, seen, over bool) {
 			e.Mark(d.Account)
 		}
 		if t := d.Account.Label; t.ToHeaders || over && t.Unit == "" {
-			d.Account.Meter.Return(now, d.N, d.Token, p.Granted, 0)
-			d.N = 0
-			e.Mark(d.Account)
+			e.giveBack(now, p, d, 0)
 		}
 	}
 	e.Run(now)
+}
+
+// giveBack returns all of d, which is one of p's needs. answered is when p was answered, if that
+// matters; else zero.
+func (e *Domain) giveBack(now meter.Instant, p *Permit, d *Need, answered meter.Instant) {
+	d.Account.Meter.Return(now, d.N, d.Token, p.Granted, answered)
+	d.N = 0
+	e.Mark(d.Account)
 }
 
 // Free gives places in flight back, when the body is done.
 func (e *Domain) Free(now meter.Instant, p *Permit) {
 	for i := range p.Needs {
 		if d := &p.Needs[i]; d.N != 0 && d.Account.Label.Unit == "" {
-			d.Account.Meter.Return(now, d.N, d.Token, p.Granted, 0)
-			d.N = 0
-			e.Mark(d.Account)
+			e.giveBack(now, p, d, 0)
 		}
 	}
 	e.Run(now)
@@ -67,9 +71,7 @@ func (e *Domain) Free(now meter.Instant, p *Permit) {
 func (e *Domain) Return(now meter.Instant, p *Permit) {
 	for i := range p.Needs {
 		if d := &p.Needs[i]; d.N != 0 {
-			d.Account.Meter.Return(now, d.N, d.Token, p.Granted, p.Answered)
-			d.N = 0
-			e.Mark(d.Account)
+			e.giveBack(now, p, d, p.Answered)
 		}
 	}
 	p.Answered = now

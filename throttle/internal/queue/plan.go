@@ -67,14 +67,19 @@ func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
 		}
 		break
 	}
-	if l.len() == 0 {
-		return n
+	if l.len() > 0 {
+		e.await(now, l)
 	}
+	return n
+}
+
+// await sets the timer of l, in which somebody waits, to when there may be room.
+func (e *Domain) await(now meter.Instant, l *waitlist) {
 	w := l.head()
 	t := w.opens(now, l)
 	if t > now && e.sweep(now, l, w) {
 		e.Mark(l.account)
-		return n
+		return
 	}
 	if o := l.oldest(); o != w && w.stuck() {
 		if u := o.opens(now, l); u > now && (u < t || t <= now) {
@@ -85,7 +90,6 @@ func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
 		t = now.Add(again)
 	}
 	e.arm(now, l, t)
-	return n
 }
 
 // arm sets the timer of l to t. If t is past or Never there is none: another waitlist or an

@@ -90,11 +90,25 @@ func (e *Domain) work(now meter.Instant) (refused bool) {
 			return false
 		}
 	}
+	if left = c.redrawAll(e, now, left); left > 0 {
+		left = c.markAll(e, left)
+	}
+	if left > 0 {
+		left, refused = c.reviewAll(e, now, left)
+	}
+	if left <= 0 {
+		e.later(c)
+	}
+	return refused
+}
+
+// redrawAll does as much of the redraws as is left of the slice, and returns what is left of that
+// then; zero or less: they are not done.
+func (c *crowd) redrawAll(e *Domain, now meter.Instant, left int) int {
 	for len(c.redraws) > 0 {
 		g := c.redraws[0]
 		if left = e.redraw(now, g, left); left <= 0 {
-			e.later(c)
-			return false
+			return left
 		}
 		c.redraws = slices.Delete(c.redraws, 0, 1)
 		if g.line != nil {
@@ -103,11 +117,15 @@ func (e *Domain) work(now meter.Instant) (refused bool) {
 			c.add(review{group: g, until: meter.Never})
 		}
 	}
+	return left
+}
+
+// markAll is redrawAll for marks.
+func (c *crowd) markAll(e *Domain, left int) int {
 	for len(c.marks) > 0 {
 		m := c.marks[0]
 		if left = m.do(e, left); left <= 0 {
-			e.later(c)
-			return false
+			return left
 		}
 		if m.again {
 			m.again, m.last = false, nil
@@ -115,11 +133,15 @@ func (e *Domain) work(now meter.Instant) (refused bool) {
 		}
 		c.marks = slices.Delete(c.marks, 0, 1)
 	}
+	return left
+}
+
+// reviewAll is redrawAll for reviews. It reports whether one that waits was refused.
+func (c *crowd) reviewAll(e *Domain, now meter.Instant, left int) (_ int, refused bool) {
 	for len(c.reviews) > 0 {
 		r := c.reviews[0]
 		if r.do(e, now, &left, &refused); left <= 0 {
-			e.later(c)
-			return refused
+			return left, refused
 		}
 		if r.again {
 			r.again, r.last, r.first = false, nil, meter.Never
@@ -130,7 +152,7 @@ func (e *Domain) work(now meter.Instant) (refused bool) {
 		}
 		c.reviews = slices.Delete(c.reviews, 0, 1)
 	}
-	return refused
+	return left, refused
 }
 
 // do does as much of r as is left of the slice.

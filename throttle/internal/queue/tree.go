@@ -64,9 +64,10 @@ func (t *tree[T, O]) insert(x T, level uint32) {
 	if t.min == none || t.o.less(x, t.min) {
 		t.min = x
 	}
+	units := t.o.units(x)
 	at := &t.root // down to x's place in a loop: a call for each level would double the stacks of those that wait
-	for r := *at; r != none && t.o.at(r).level >= t.o.at(x).level; r = *at {
-		at = t.step(r, x, 1)
+	for r := *at; r != none && t.o.at(r).level >= level; r = *at {
+		at = t.step(r, x, units, 1)
 	}
 	b := t.o.at(x)
 	b.left, b.right = t.split(*at, x)
@@ -74,11 +75,11 @@ func (t *tree[T, O]) insert(x T, level uint32) {
 	*at = x
 }
 
-// step counts x among those below r, or no more if n is -1, and returns where to go on
-// towards it.
-func (t *tree[T, O]) step(r, x T, n int32) *T {
+// step adds units, and n elements, to what is counted at r, and returns where to go on from r
+// towards x.
+func (t *tree[T, O]) step(r, x T, units int64, n int32) *T {
 	b := t.o.at(r)
-	b.units, b.n = b.units+int64(n)*t.o.units(x), b.n+n
+	b.units, b.n = b.units+units, b.n+n
 	if t.o.less(x, r) {
 		return &b.left
 	}
@@ -105,15 +106,20 @@ func (t *tree[T, O]) split(r, x T) (before, after T) {
 
 // remove takes x out.
 func (t *tree[T, O]) remove(x T) {
-	at := &t.root
+	none := *new(T)
+	at, above, units := &t.root, none, t.o.units(x)
 	for *at != x {
-		at = t.step(*at, x, -1)
+		above = *at
+		at = t.step(above, x, -units, -1)
 	}
 	b := t.o.at(x)
 	*at = t.merge(b.left, b.right)
 	*b = branch[T]{} // it keeps nobody in memory
-	if t.min == x {
-		t.min = t.from(func(T) bool { return false })
+	if t.min == x {  // nothing was to its left: next is the first of what was to its right, or the one above
+		t.min = above
+		for y := *at; y != none; y = t.o.at(y).left {
+			t.min = y
+		}
 	}
 }
 

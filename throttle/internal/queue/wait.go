@@ -22,8 +22,7 @@ type Patience struct {
 // A Forecast says what a request waits for, when it begins to.
 type Forecast struct {
 	At      meter.Instant // about when it will go; Never: not known
-	Account *Account      // the account that lets it wait longest; nil: it only waits for its turn
-	Why     string        // in words
+	Account *Account      // the account that lets it wait longest; nil: it only waits for its turn. Its Reason says why
 	Ahead   int           // how many requests wait for this account
 }
 
@@ -43,7 +42,7 @@ func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience)
 	}
 	f := Forecast{At: t, Account: a}
 	if a != nil {
-		f.Ahead, f.Why = a.Queued(), a.Reason(now)
+		f.Ahead = a.Queued()
 	}
 	w := newWaiter(q, needs)
 	w.Since, w.expires, w.allowed, w.deadline = now, expires, p.Full, deadline
@@ -145,9 +144,9 @@ func (e *Domain) Abandon(now meter.Instant, w *Waiter) Ending {
 	case w.granted:
 		e.Return(now, &Permit{Needs: w.Needs, Granted: w.At, Answered: w.answeredAt(w.At)})
 		w.granted = false
-	case w.refused == nil:
+	case !w.over():
 		e.leave(w)
-		w.refused = &Refusal{Reason: Late}
+		w.forsaken = true
 		e.Run(now)
 	}
 	return end

@@ -32,6 +32,7 @@ type Waiter struct {
 	turns    int8          // how many waitlists it left at left
 	yielded  int8          // how often it left a waitlist because it waited longer elsewhere
 	granted  bool
+	forsaken bool // its caller gave up
 
 	expires  meter.Instant // when it is refused; never: it is not
 	Since    meter.Instant // when its wait began
@@ -198,7 +199,7 @@ func (w *Waiter) done(now meter.Instant) {
 func (w *Waiter) Waits() bool { return w.next != nil || w.Group.line != nil && w.Group.line.last == w }
 
 // over reports whether the wait has ended.
-func (w *Waiter) over() bool { return w.granted || w.refused != nil }
+func (w *Waiter) over() bool { return w.granted || w.forsaken || w.refused != nil }
 
 // list puts w among the waiters of its group and of the domain.
 func (e *Domain) list(now meter.Instant, w *Waiter) {
@@ -262,7 +263,7 @@ func (e *Domain) unlist(w *Waiter) {
 		}
 	}
 	if e.Waiting == 0 {
-		e.crowd = nil
+		e.scatter()
 	}
 }
 

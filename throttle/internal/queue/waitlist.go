@@ -218,12 +218,13 @@ func (l *waitlist) count(c *class) {
 // ahead estimates how many units are granted before those of q, which may have arrived before
 // some that wait.
 func (l *waitlist) ahead(q *Request) int64 {
-	sum, _ := l.ranks.before(func(k *place) bool { return k.waiter.priority > q.Priority })
+	sum := int64(0)
 	if c := l.classes[q.Priority]; c != nil {
-		sum += c.ahead(q)
+		sum = c.ahead(q)
 	}
 	if l.len() > 0 && l.top().priority > q.Priority {
-		sum = min(sum, l.shared(q))
+		higher, _ := l.ranks.before(func(k *place) bool { return k.waiter.priority > q.Priority })
+		sum = min(sum+higher, l.shared(q))
 	}
 	return sum
 }
@@ -272,5 +273,8 @@ func (c *class) ahead(q *Request) int64 {
 // older is how many units, and how many waiters, were there before seq; zero
 // is a newcomer's.
 func (ln *lane) older(seq uint64) (units int64, n int) {
-	return ln.q.before(func(k *place) bool { return seq == 0 || k.waiter.seq < seq })
+	if seq == 0 {
+		return ln.q.total(), ln.q.len()
+	}
+	return ln.q.before(func(k *place) bool { return k.waiter.seq < seq })
 }

@@ -19,13 +19,14 @@ type Answer struct {
 	Drew    bool           // the request drew on the limit; otherwise it was not known that the limit applies to it
 	Asked   bool           // the request was let through to ask what there is
 	Refused bool           // the request was refused
+	Like    any            // what requests have in common that are compared with one another
 	Booked  *fleet.Grant   // what was booked in the Store for the request; nil: nothing
 }
 
 // Weigh weighs an answer as evidence for or against q, before Hear learns from it. It
 // reports whether q is to be obeyed.
 func (q *Limit) Weigh(now meter.Instant, a *Answer) (obeyed bool) {
-	q.weigh(now, a.Limit, a.Cost, a.Refused, a.Asked)
+	q.weigh(now, a)
 	return !q.ignored
 }
 
@@ -54,7 +55,7 @@ func (q *Limit) learn(now meter.Instant, a *Answer) {
 // that it applies to them. units is what one of them may cost. If q was not obeyed in between,
 // some of the n did draw on q: as many as the units under way make, which are counted already.
 func (q *Limit) Passed(n int, units float64) {
-	if more := float64(n)*units - q.out; more > 0 {
+	if more := float64(n)*units - q.out - q.presumed.units; more > 0 {
 		q.early += more
 		q.passed += int(math.Ceil(more / units)) // not n: those that drew do not come, and their part would stay for ever
 	}
@@ -70,9 +71,12 @@ func (q *Limit) Came() {
 // Unbind forgets what Passed counted, because q is not obeyed any more.
 func (q *Limit) Unbind() { q.early, q.passed = 0, 0 }
 
-// Lost notes that a request of so many units had no answer. They are taken to be spent until
-// the next answer says whether they are.
-func (q *Limit) Lost(units float64) {
+// Lost notes that a request of so many units, sent at sent, had no answer. They are taken to be spent
+// until the next answer says whether they are.
+func (q *Limit) Lost(sent meter.Instant, units float64) {
+	if q.late(sent) { // they are
+		return
+	}
 	q.left -= units
 	q.shared.took(units)
 }
@@ -114,7 +118,7 @@ func (q *Limit) Shut(now meter.Instant, n float64) time.Duration {
 
 // Odd reports that Apart may be true of an answer that states the limit l, as is rare.
 func (q *Limit) Odd(sent meter.Instant, l *headers.Limit, refused bool) bool {
-	return q.differs(l) || !refused && q.Over(sent)
+	return q.differs(l) || q.left < 1 && !refused && q.Over(sent)
 }
 
 func (q *Limit) differs(l *headers.Limit) bool {
@@ -142,7 +146,7 @@ func (q *Limit) Apart(sent meter.Instant, w attribution.Where, l *headers.Limit,
 // Over reports whether the server would have refused a request that was sent at sent because
 // of q, as far as is known.
 func (q *Limit) Over(sent meter.Instant) bool {
-	return !q.fresh.IsOpen() && !q.flows() && q.left < 1 && q.reset.Known &&
+	return q.left < 1 && !q.fresh.IsOpen() && !q.flows() && q.reset.Known &&
 		sent >= q.basis && sent < q.reset.Value.Add(-Coarse)
 }
 

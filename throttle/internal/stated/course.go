@@ -27,12 +27,13 @@ func (q *Limit) ample(now meter.Instant, n float64) bool {
 func (q *Limit) Ample(now meter.Instant, n int64) bool { return q.ample(now, float64(n)) }
 
 // continues reports that an answer is about the window that goes on, and says nothing new but how
-// much is left and the reset.
+// much is left and the reset. Then roll would do nothing: such a window is none that is tested, so q
+// is ample if so much is left and requests are not paced.
 func (q *Limit) continues(now meter.Instant, a *Answer) bool {
 	l := a.Limit
-	return !a.Refused && l.Remaining.Known && l.Reset.Known && l.Reset.Value > 0 && !l.Refill.Known && q.meaning(l) == q.means &&
+	return !a.Refused && !a.Asked && l.Remaining.Known && l.Reset.Known && l.Reset.Value > 0 && !l.Refill.Known && q.meaning(l) == q.means &&
 		(!l.Quota.Known || l.Quota == q.size) && (!l.Window.Known || l.Window.Value == q.window) &&
-		q.heard != 0 && q.goesOn(now) && a.Sent >= q.rolled && !q.quiet.is && !q.terms.Fleet &&
+		q.heard != 0 && q.goesOn(now) && a.Sent >= q.rolled && !q.late(a.Sent) && (q.left-q.out-q.early >= 1 && !q.terms.Pace || !q.ripe(now)) && !q.quiet.is && !q.terms.Fleet &&
 		q.trail == nil && (q.window <= 0 || q.window > shortWindow)
 }
 
@@ -53,6 +54,8 @@ func (q *Limit) follows(now meter.Instant, a *Answer, flows bool) bool {
 		q.within(now, a.Sent, left, a.Cost, false, reset, true)
 	}
 	q.heard = now
+	q.tells(now, a.Sent)
+	q.presumed.lasts(l.Reset.Value)
 	return true
 }
 
@@ -70,6 +73,7 @@ func (q *Limit) Expects(now meter.Instant, a *Answer) bool {
 	if _, ok := q.belief.Adds(now, left, cost); !ok {
 		return false
 	}
+	q.adds(now, a, left)
 	if flows := q.judged(now, a); q.judge.Kind() == refill.Counter || !q.follows(now, a, flows) {
 		q.learn(now, a)
 	}

@@ -116,7 +116,7 @@ func TestAGlanceTellsTheSame(t *testing.T) {
 				q.Unmentioned(now, false, r.IntN(2) == 0, 1)
 			}
 			if r.IntN(32) == 0 {
-				q.Lost(1)
+				q.Lost(now, 1)
 			}
 		}
 	}

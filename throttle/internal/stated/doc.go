@@ -17,12 +17,14 @@
 // reset one request asks what there is ([Asks]), unless units come back all the time.
 // Others may go at the same time, up to what was left of the last window. Package refill
 // decides whether units come back all the time, attribution.Belief whether the limit is
-// obeyed, and attribution.Sharing which requests share it. If a window has only a few
+// obeyed, attribution.Counters whether several servers state it that count each for itself, and
+// attribution.Sharing which requests share it. If a window has only a few
 // seconds, its reset in whole seconds is not exact enough; then a Limit remembers when this
 // process spent its units: its trail. It does so, too, if only refusals state the limit,
 // because then no answer says what there is after the reset. Without a window there is no trail:
-// such a limit is filled step by step. The processes of a fleet with a tally draw in turns while
-// little is left.
+// such a limit is filled step by step. Where answers take long, a request that was not refused in
+// time counts as served before its answer comes. The processes of a fleet with a tally draw in
+// turns while little is left.
 //
 // # Promises
 //

@@ -50,6 +50,10 @@ func (q *Limit) Ignored() bool { return q.ignored }
 // since.
 func (q *Limit) Vain() bool { return q.belief.Vain() }
 
+// Several reports that several servers state q, each of which counts for itself. Then q is not obeyed:
+// it is not known what all of them have left.
+func (q *Limit) Several() bool { return q.counters != nil && q.counters.Several() }
+
 // Firm is attribution.Belief.Firm of q: q would be obeyed after one more contradiction.
 func (q *Limit) Firm() bool { return q.belief.Firm() }
 
@@ -82,7 +86,7 @@ func (q *Limit) SpentAt(now meter.Instant) bool { return q.Spent() && now < q.re
 func (q *Limit) ResetAgreed(now meter.Instant) bool { return q.reset.Known && q.supported(now) }
 
 // UnderWay is the number of units under way that may be missing from what is left.
-func (q *Limit) UnderWay() float64 { return q.flying() }
+func (q *Limit) UnderWay() float64 { return q.flying() + q.presumed.units }
 
 // Everywhere reports that the Store counts what all processes of the fleet draw of q.
 func (q *Limit) Everywhere() bool { return q.shared.based }

@@ -39,18 +39,28 @@ const (
 // cost units. asked says that it was let through to ask what there is.
 func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
 	q.roll(now)
+	defer q.tells(now, sent)
 	first := q.heard == 0
 	q.heard = now
 	q.note(l)
+	q.presumed.lasts(l.Reset.Value)
 	left, ok := l.Left()
-	reset, hasReset := q.resetAt(now, l)
+	reset, hasReset := q.resetAt(now, sent, l)
+	if refused {
+		q.presumed.trip = cooldown.Slowest(q.presumed.trip, now.Sub(sent))
+	}
 	if asked {
 		if !refused {
 			q.fresh.Close()
 		}
-		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > cooldown.MostSlack) { // otherwise other processes have spent the new window
+		if refused && q.presumed.early {
+			q.presumed.early, q.presumed.stands = false, true
+		} else if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > cooldown.MostSlack) { // otherwise other processes have spent the new window
 			q.slack = min(cooldown.MostSlack, q.slack+slackStep)
 		}
+	}
+	if asked && !refused && ok {
+		q.presumed.back = headers.Opt[float64]{Value: left + max(1, cost), Known: true}
 	}
 	if !ok {
 		if hasReset {
@@ -61,6 +71,8 @@ func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, re
 	switch newer := sent >= q.basis; {
 	case first:
 		q.restart(now, left, reset, hasReset)
+	case q.late(sent):
+		q.hearLate(now, sent, left, reset, hasReset)
 	case hasReset && q.isLater(now, reset):
 		q.restart(now, left, reset, hasReset)
 	case !hasReset && !q.reset.Known && newer:
@@ -121,10 +133,15 @@ func (q *Limit) meaning(l *headers.Limit) headers.ResetMeans {
 }
 
 // resetAt is when the window ends, as an answer says. A reset of "now" while units are left
-// means that nobody has to wait, and says nothing of the window.
-func (q *Limit) resetAt(now meter.Instant, l *headers.Limit) (meter.Instant, bool) {
+// means that nobody has to wait, and says nothing of the window. If the answer to a request that was
+// sent at sent was late, it may say what was so then, or now. Waiting for too long would not be
+// noticed, so the former is assumed until it was wrong.
+func (q *Limit) resetAt(now, sent meter.Instant, l *headers.Limit) (meter.Instant, bool) {
 	if left, ok := l.Left(); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
 		return 0, false
+	}
+	if q.late(sent) && !q.presumed.stands {
+		now, q.presumed.early = sent, true
 	}
 	return now.Add(min(l.Reset.Value, MostWindow) + q.slack), true
 }
@@ -193,7 +210,7 @@ func (q *Limit) setReset(reset meter.Instant, has bool) {
 func (q *Limit) flow(now meter.Instant, left float64, newer, refused bool) {
 	// What the answer says is rounded down, and was right when the request was served.
 	// As long as what was computed agrees with it, that is kept.
-	switch est := q.level(now) + q.flying(); {
+	switch est := q.there(now); {
 	case refused && left < est, est >= left+1, newer && est < left:
 		q.left, q.basis = left, now
 	}
@@ -220,7 +237,8 @@ func (q *Limit) within(now, sent meter.Instant, left, cost float64, refused bool
 }
 
 // weigh weighs an answer as evidence for or against q, before anything is learned from it.
-func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
+func (q *Limit) weigh(now meter.Instant, a *Answer) {
+	l, cost := a.Limit, a.Cost
 	left, ok := l.Left()
 	if !ok {
 		return
@@ -228,9 +246,10 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 	if !q.exact() {
 		cost = 1 // at least, of something
 	}
-	if !refused && !asked && left >= 1 && !q.waited() {
+	if !a.Refused && !a.Asked && left >= 1 && !q.waited() {
 		if obeyed, ok := q.belief.Adds(now, left, cost); ok {
-			q.ignored = !obeyed
+			q.adds(now, a, left)
+			q.ignored = !obeyed || q.Several()
 			return
 		}
 	}
@@ -240,10 +259,36 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 	}
 	w := attribution.Word{
 		Left: left, Size: q.sizeOr(0), Cost: cost, Quota: size.Known && size.Value > 0 && left <= size.Value,
-		Refused: refused, Asks: asked, Holds: left < 1 || q.waited(), Flows: q.flows(),
+		Refused: a.Refused, Asks: a.Asked, Holds: left < 1 || q.waited(), Flows: q.flows(),
 	}
-	w.Reset, _ = q.resetAt(now, l)
+	w.Reset, _ = q.resetAt(now, now, l)
 	q.ignored = !q.belief.Weigh(now, w)
+	q.tellApart(now, a, w)
+}
+
+// adds notes an accepted answer that is no evidence that several servers state q.
+func (q *Limit) adds(now meter.Instant, a *Answer, left float64) {
+	if q.counters != nil {
+		q.counters.Adds(now, a.Sent, a.Like, left, a.Cost)
+	}
+}
+
+// tellApart finds out whether several servers state q, each of which counts for itself. While nobody
+// waits it makes no difference. What processes of a fleet know by the Store is not compared, nor are
+// requests to paths that may have limits of their own.
+func (q *Limit) tellApart(now meter.Instant, a *Answer, w attribution.Word) {
+	if !q.exact() || q.terms.Fleet || q.Sharing.Unsure() || q.counters == nil && !q.waited() {
+		return
+	}
+	if q.counters == nil {
+		q.counters = new(attribution.Counters)
+	}
+	w.Holds = q.level(now) < 1 && q.waited()
+	if w.Reset != 0 {
+		w.Reset = w.Reset.Add(-q.slack) // as the server says, and not as has proved right
+	}
+	q.counters.Weigh(now, a.Sent, a.Like, w, q.window, q.refill)
+	q.ignored = q.ignored || q.counters.Several()
 }
 
 // judged finds out of what kind q is, before anything else is learned from an answer. It reports
@@ -258,7 +303,9 @@ func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 	if l.Quota.Known {
 		size = l.Quota.Value
 	}
-	q.fillsUp(l, size-left, left >= 1 && !a.Refused)
+	if left >= 1 && !a.Refused && l.ResetMeans == headers.Unknown && q.window == 0 {
+		q.fillsUp(l, size-left)
+	}
 	if !q.exact() {
 		return was
 	}
@@ -266,7 +313,7 @@ func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 	if !a.Drew {
 		own = 0
 	}
-	open, rate, reset := max(0, q.out+q.early-own), q.refill, meter.Instant(0)
+	open, rate, reset := max(0, q.UnderWay()-own), q.refill, meter.Instant(0)
 	if rate == 0 && size > 0 && q.window > 0 {
 		rate = size / q.window.Seconds()
 	}
@@ -296,15 +343,10 @@ func (q *Limit) judged(now meter.Instant, a *Answer) (flows bool) {
 }
 
 // fillsUp finds out whether the reset of l is when a bucket is full by which lack units are missing,
-// if l does not say what it means. It does not matter what requests cost. good says that the
-// answer is of use.
-func (q *Limit) fillsUp(l *headers.Limit, lack float64, good bool) {
-	if l.ResetMeans != headers.Unknown || q.window != 0 || !good {
-		return
-	}
+// if l does not say what it means. It does not matter what requests cost.
+func (q *Limit) fillsUp(l *headers.Limit, lack float64) {
 	was := q.meaning(l)
-	q.filling.Heard(lack, min(l.Reset.Value, MostWindow))
-	if q.meaning(l) != was { // what was judged was another kind of limit
+	if q.filling.Heard(lack, min(l.Reset.Value, MostWindow)); q.meaning(l) != was { // what was judged was another kind of limit
 		q.judge, q.refill = refill.Judge{}, 0
 	}
 }

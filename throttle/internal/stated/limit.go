@@ -62,19 +62,22 @@ type Limit struct {
 	Source  string              // the header that stated it; does not change
 	Sharing attribution.Sharing // which requests share it
 
-	terms   *Terms
-	waiters interface{ Waited() bool } // reports whether requests wait; nil: none can
-	window  time.Duration              // zero: not known
-	size    headers.Opt[float64]       // units of the whole limit
-	refill  float64                    // units per second that come back, as the server said; zero: it did not
-	counted bool                       // it is known, or guessed, how many units requests draw
-	guessed bool                       // it is guessed, see Count
-	quiet   quiet                      // what is known if only refusals state it
-	price   price
-	trail   *trail // nil: its window is long, or not known
-	belief  attribution.Belief
-	ignored bool // the belief is that it is not to be obeyed
-	shared  shared
+	terms    *Terms
+	waiters  interface{ Waited() bool } // reports whether requests wait; nil: none can
+	window   time.Duration              // zero: not known
+	size     headers.Opt[float64]       // units of the whole limit
+	refill   float64                    // units per second that come back, as the server said; zero: it did not
+	counted  bool                       // it is known, or guessed, how many units requests draw
+	guessed  bool                       // it is guessed, see Count
+	quiet    quiet                      // what is known if only refusals state it
+	price    price
+	trail    *trail // nil: its window is long, or not known
+	belief   attribution.Belief
+	counters *attribution.Counters // nil: nobody has waited yet
+	ignored  bool                  // the belief is that it is not to be obeyed
+	shared   shared
+
+	presumed presumed // what is known of requests whose answers take long
 
 	out    float64       // units under way, of requests that drew on it
 	early  float64       // units under way of requests that started before it was known
@@ -113,7 +116,7 @@ func New(id Key, source string, t *Terms) Limit {
 func (q *Limit) Count(counted, guessed bool, waiters interface{ Waited() bool }) {
 	q.counted, q.guessed, q.waiters = counted, guessed, waiters
 	if !counted {
-		q.out = 0 // from now on Answered and Return do not lower it
+		q.out, q.presumed = 0, presumed{trip: q.presumed.trip, before: q.presumed.before} // from now on Answered and Return do not lower it
 	}
 }
 
@@ -143,8 +146,20 @@ func (q *Limit) level(now meter.Instant) float64 {
 	if left, ok := q.unspent(now); ok {
 		return left
 	}
+	return q.computed(now) - q.flying()
+}
+
+// there is level together with what is under way.
+func (q *Limit) there(now meter.Instant) float64 {
+	if left, ok := q.unspent(now); ok {
+		return left + q.flying()
+	}
+	return q.computed(now)
+}
+
+// computed is there, if the trail does not say it.
+func (q *Limit) computed(now meter.Instant) float64 {
 	left := q.left
-	away := q.flying()
 	if q.flows() {
 		left += q.gain(now)
 		if q.size.Known {
@@ -152,7 +167,7 @@ func (q *Limit) level(now meter.Instant) float64 {
 			left = min(left, most+q.shared.elsewhere())
 		}
 	}
-	return left - away
+	return left
 }
 
 // supported reports that enough answers agree on the reset to wait for it, up to
@@ -172,6 +187,9 @@ func (q *Limit) until() meter.Instant {
 // roll brings q up to date: after its reset a new window begins. Then one request at a time
 // asks how much there is, and others may spend what was left of the last window.
 func (q *Limit) roll(now meter.Instant) {
+	if !q.ample(now, 0) {
+		q.presume(now)
+	}
 	if q.weighted() && q.flows() && now.Sub(q.basis) >= q.judge.Span() { // the judge does not know what came back before
 		q.left, q.basis = q.level(now)+q.flying(), now
 	}
@@ -210,6 +228,7 @@ func (q *Limit) ask(passed bool) {
 	}
 	q.opens()
 	q.fresh.Open()
+	q.presumed.opens()
 	q.quiet.asks(passed)
 	unused := max(0, q.left-q.flying())
 	q.left = q.sizeOr(plentiful)

@@ -59,13 +59,18 @@ func TestQuotaWaits(t *testing.T) {
 		{"a stated refill goes before size and window", heardQuota(0, 10, 0, 10*sec, func(q *Limit) { flowing(q); q.refill = 4 }), 0, 1, sec / 4},
 		{"a bucket that fills slowly", heardQuota(0, 10, 0, 100*time.Hour, flowing), 0, 1, 5 * time.Minute},
 		{"what flowed in until the reset stays", heardQuota(0, 10, 3*sec, 10*sec, flowing), 3 * sec, 4, sec},
-		{"with one under way", heardQuota(0, 10, 0, 100*time.Hour, func(q *Limit) { flowing(q); q.out, q.terms = 1, &Terms{MaxPause: 30 * sec} }), 40 * sec, 1, meter.Unknown},
-		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *Limit) { q.out = 1 }), 0, 1, meter.Unknown},
+		{"with one under way", heardQuota(0, 10, 0, 100*time.Hour, func(q *Limit) { flowing(q); q.out, q.terms = 1, &Terms{MaxPause: 30 * sec, Fleet: true} }), 40 * sec, 1, meter.Unknown},
+		{"with one that was just sent", heardQuota(0, 10, 0, 100*time.Hour, func(q *Limit) {
+			flowing(q)
+			q.out, q.lastSent, q.terms = 1, hourIn.Add(40*sec)-1, &Terms{MaxPause: 30 * sec}
+		}), 40 * sec, 1, sec},
+		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *Limit) { q.early = 1 }), 0, 1, meter.Unknown},
+		{"no reset, one that was just sent", heardQuota(0, 10, 0, 0, func(q *Limit) { q.out, q.lastSent = 1, hourIn-1 }), 0, 1, sec},
 		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
 		{"no reset, a window known: its part for a unit", heardQuota(0, 10, 0, 20*sec, nil), 0, 1, 2 * sec},
 		{"and then one asks", heardQuota(0, 10, 0, 0, nil), sec, 1, 0},
 		{"perhaps of another limit: until the reset at most", heardQuota(1, 10, 30*sec, 0, func(q *Limit) { q.out, q.Sharing = 1, unsure() }), 0, 1, 30 * sec},
-		{"and without a reset until an answer", heardQuota(1, 10, 0, 0, func(q *Limit) { q.out, q.Sharing = 1, unsure() }), 0, 1, meter.Unknown},
+		{"and without a reset until an answer", heardQuota(1, 10, 0, 0, func(q *Limit) { q.out, q.lastSent, q.Sharing = 1, hourIn-1, unsure() }), 0, 1, meter.Unknown},
 		{"stale", heardQuota(0, 10, 0, 0, nil), attribution.StaleAfter + 1, 1, 0},
 	} {
 		if got := test.q.wait(hourIn.Add(test.at), test.cost); got != test.want {
@@ -177,11 +182,11 @@ func TestQuotaNotes(t *testing.T) {
 	q := newQuota()
 	q.slack = sec
 	for stated, want := range map[time.Duration]time.Duration{0: sec, sec: 2 * sec, 9999 * 24 * time.Hour: 400*24*time.Hour + sec} {
-		if at, ok := q.resetAt(hourIn, &headers.Limit{Reset: known(stated)}); !ok || at != hourIn.Add(want) {
+		if at, ok := q.resetAt(hourIn, hourIn, &headers.Limit{Reset: known(stated)}); !ok || at != hourIn.Add(want) {
 			t.Errorf("a reset in %v: %v, %t", stated, at, ok)
 		}
 	}
-	if _, ok := q.resetAt(hourIn, &headers.Limit{}); ok {
+	if _, ok := q.resetAt(hourIn, hourIn, &headers.Limit{}); ok {
 		t.Error("a reset that nobody stated")
 	}
 }

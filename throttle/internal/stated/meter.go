@@ -26,10 +26,17 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 	if !q.goesOn(now) {
 		q.roll(now)
 	}
+	if q.out > 0 || q.fresh.IsOpen() { // else presume has nothing to do
+		q.presume(now)
+	}
 	if !held {
 		q.left -= float64(n)
 		return 0
 	}
+	if q.fresh.IsOpen() && q.fresh.Ask(now, q.askedFor()) {
+		m = Asks
+	}
+	q.presumed.takes(now, q.lastSent, q.out, m == Asks)
 	q.lastSent = now
 	q.shared.lead.Drew(float64(n))
 	if q.counted {
@@ -37,17 +44,13 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 		q.sentSince, q.statedAt = q.since()+n, q.basis
 	}
 	q.spare -= float64(n)
-	if q.fresh.Ask(now, askedFor) {
-		m = Asks
-	}
 	return m
 }
 
 // Answered implements meter.Meter. Hear, and not this, learns from the answer.
-func (q *Limit) Answered(now meter.Instant, n int64, m meter.Token, _ meter.Instant) (more bool) {
+func (q *Limit) Answered(now meter.Instant, n int64, m meter.Token, granted meter.Instant) (more bool) {
 	if q.counted {
-		q.release(n, m)
-		if q.trail != nil {
+		if q.release(n, m, granted); q.trail != nil && !q.late(granted) {
 			q.trail.add(now, n)
 		}
 	}
@@ -63,12 +66,12 @@ func (q *Limit) Return(_ meter.Instant, n int64, m meter.Token, granted, answere
 		if q.counted && granted >= q.statedAt {
 			q.sentSince = max(0, q.sentSince-n)
 		}
-		q.release(n, m)
+		q.release(n, m, granted)
 	}
 }
 
-func (q *Limit) release(n int64, m meter.Token) {
-	if q.counted {
+func (q *Limit) release(n int64, m meter.Token, granted meter.Instant) {
+	if q.presumed.ends(granted, float64(n)) && q.counted {
 		if q.out -= float64(n); q.out < 0 {
 			q.out = 0
 		}
@@ -96,7 +99,7 @@ func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
 	if q.size.Known {
 		cost = min(cost, max(1, q.size.Value))
 	}
-	lack := float64(ahead) + cost - max(q.level(now), q.left-q.flying()) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
+	lack := float64(ahead) + cost - q.presumed.units - max(q.level(now), q.left-q.flying()) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
 	if q.Sharing.Unsure() {
 		lack = cost - q.left // requests under way or ahead may draw on another limit
 	}

@@ -51,7 +51,7 @@ func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, 
 		t.add(now, int64(units))
 	}
 	left, ok := l.Left()
-	if refused && !q.quiet.is || ok && !t.young(now) && q.size.Value-left >= t.count(sent.Add(-per))+q.flying()+1 {
+	if refused && !q.quiet.is || ok && !q.late(sent) && !t.young(now) && q.size.Value-left >= t.count(sent.Add(-per))+q.flying()+1 {
 		t.shared = max(t.shared, now.Add(aloneAfter*per))
 	}
 }

@@ -65,13 +65,13 @@ func (q *Limit) lacking(now meter.Instant, cost, lack float64) time.Duration {
 		if most := q.basis.Add(q.terms.MaxPause).Sub(now); d <= q.terms.MaxPause || d <= most {
 			return max(time.Millisecond, d)
 		} else if most <= 0 && q.out+q.early > 0 {
-			return meter.Unknown
+			return q.answers(now)
 		} else {
 			return max(0, most)
 		}
 	case q.guessed && q.left >= 1:
 		if q.out+q.early > 0 {
-			return meter.Unknown
+			return q.answers(now)
 		}
 		return 0 // it may need less than others did, so one request at a time is sent
 	case q.left >= cost && q.Sharing.Unsure() && q.out+q.early > 0 && !q.reset.Known:
@@ -83,7 +83,7 @@ func (q *Limit) lacking(now meter.Instant, cost, lack float64) time.Duration {
 		return d
 	}
 	if q.out+q.early > 0 {
-		return meter.Unknown
+		return q.answers(now)
 	}
 	if d := q.basis.Add(q.guess()).Sub(now); d > 0 {
 		return d
@@ -114,4 +114,13 @@ func (q *Limit) paced(now meter.Instant, cost float64) time.Duration {
 	}
 	gap = min(gap*cost, most.Seconds())
 	return max(0, q.lastSent.Add(time.Duration(gap*float64(time.Second))).Sub(now))
+}
+
+// answers is how long answers to the requests under way are awaited.
+func (q *Limit) answers(now meter.Instant) time.Duration {
+	if q.out <= 0 || !q.presumes() {
+		return meter.Unknown
+	}
+	at, _, _ := q.ripens()
+	return max(time.Millisecond, at.Sub(now))
 }

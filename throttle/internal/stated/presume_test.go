@@ -1,0 +1,151 @@
+package stated
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// slowServer has a window of size units per per that begins with its first request. It refuses at once,
+// and works for a while on what it accepts.
+type slowServer struct {
+	size     float64
+	per      time.Duration
+	left     float64
+	ends     meter.Instant
+	atTheEnd bool // it says what is left when it answers, and not of when the request came
+}
+
+func (s *slowServer) take(now meter.Instant) (ok bool) {
+	if now >= s.ends {
+		s.left, s.ends = s.size, now.Add(s.per)
+	}
+	if s.left < 1 {
+		return false
+	}
+	s.left--
+	return true
+}
+
+func (s *slowServer) says(now meter.Instant, reset bool) headers.Limit {
+	l := headers.Limit{Quota: known(s.size), Remaining: known(s.left), Source: "x"}
+	if now >= s.ends {
+		l.Remaining.Value = s.size
+	}
+	if reset {
+		l.Reset = known(max(0, s.ends.Sub(now)))
+	}
+	return l
+}
+
+// A server states its quota and answers after many windows of it. Most of what it has is used, and few
+// are refused. A thirtieth to a fifth would be used if no more than the quota were under way.
+func TestALimitIsUsedAlthoughAnswersTakeLong(t *testing.T) {
+	const trip, spans, step = 40 * time.Millisecond, 60 * time.Second, time.Millisecond
+	for _, tt := range []struct {
+		name   string
+		server slowServer
+		reset  bool
+		works  time.Duration
+		least  float64 // part of what the server has
+		most   float64 // refusals for each that is accepted
+	}{
+		{"20 per 2 s, 10 s", slowServer{size: 20, per: 2 * sec}, true, 10 * sec, .6, .05},
+		{"20 per 2 s, 10 s, as of the answer", slowServer{size: 20, per: 2 * sec, atTheEnd: true}, true, 10 * sec, .4, .2},
+		{"2 per 2 s, 10 s", slowServer{size: 2, per: 2 * sec}, true, 10 * sec, .6, .25},
+		{"30 per 1 s without reset, 10 s", slowServer{size: 30, per: sec}, false, 10 * sec, .3, .05},
+		{"30 per 1 s, 40 ms", slowServer{size: 30, per: sec}, true, 0, .85, .02},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			type call struct {
+				sent, answered meter.Instant
+				says           headers.Limit
+				ok, arrived    bool
+				m              meter.Token
+			}
+			var good, bad float64
+			r := rand.New(rand.NewPCG(1, 7))
+			q, s := newQuota(), tt.server
+			var out []*call
+			for now := hourIn; now < hourIn.Add(spans); now = now.Add(step) {
+				for n := 0; n < 50 && (q.heard == 0 && len(out) == 0 || q.heard != 0 && q.At(now, 1) <= now); n++ {
+					out = append(out, &call{sent: now, m: q.Take(now, 1, true)})
+				}
+				kept := out[:0]
+				for _, c := range out {
+					if !c.arrived && now >= c.sent.Add(trip/2) {
+						c.arrived, c.ok, c.answered = true, s.take(now), now.Add(trip/2)
+						c.says = s.says(now, tt.reset)
+						if c.ok {
+							good++
+							c.answered = c.answered.Add(time.Duration(float64(tt.works) * (.75 + .5*r.Float64())))
+						} else {
+							bad++
+						}
+					}
+					if !c.arrived || now < c.answered {
+						kept = append(kept, c)
+						continue
+					}
+					if c.ok && s.atTheEnd {
+						c.says = s.says(now, tt.reset)
+					}
+					q.hear(now, c.sent, &c.says, 1, !c.ok, c.m&Asks != 0)
+					q.Answered(now, 1, c.m, c.sent)
+				}
+				out = kept
+			}
+			has := tt.server.size * spans.Seconds() / tt.server.per.Seconds()
+			t.Logf("%.0f of %.0f accepted, %.0f refused", good, has, bad)
+			if good < tt.least*has || bad > tt.most*good {
+				t.Errorf("%.0f of %.0f accepted, %.0f refused", good, has, bad)
+			}
+		})
+	}
+}
+
+// However requests end, what is under way is known, and what was presumed to be accepted is not counted
+// twice.
+func TestPresumedUnitsAreReleasedOnce(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		q := heardQuota(10, 10, 30*sec, 0, nil)
+		type call struct {
+			sent meter.Instant
+			n    int64
+			m    meter.Token
+		}
+		now, sum := hourIn, 0.0
+		var out []call
+		for range 200 {
+			now = now.Add([]time.Duration{0, 1, sec / 100, sec, 3 * sec}[r.IntN(5)])
+			if q.roll(now); r.IntN(2) == 0 {
+				n := 1 + r.Int64N(3)
+				out = append(out, call{now, n, q.Take(now, n, true)})
+				sum += float64(n)
+			} else if len(out) > 0 {
+				i := r.IntN(len(out))
+				c := out[i]
+				out = append(out[:i], out[i+1:]...)
+				sum -= float64(c.n)
+				if r.IntN(4) == 0 {
+					q.Return(now, c.n, c.m, c.sent, 0)
+				} else {
+					q.Answered(now, c.n, c.m, c.sent)
+				}
+			}
+			if got := q.UnderWay(); got != sum {
+				t.Fatalf("seed %d: %v under way, want %v", seed, got, sum)
+			}
+			for _, c := range out {
+				if age := now.Sub(c.sent); q.late(c.sent) && age < cooldown.Unrefused(0) {
+					t.Fatalf("seed %d: presumed to be accepted after %v", seed, age)
+				}
+			}
+		}
+	}
+}
