@@ -183,6 +183,29 @@ func TestFleetAlignedWindowAtTheServer(t *testing.T) {
 	}
 }
 
+// TestFleetTellsAtTheEndOfAWindow: the store hears of a request that is under way when a window
+// by the clock ends, although its process has nothing else to ask.
+func TestFleetTellsAtTheEndOfAWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{Default: throttle.MustParseBudget("20 tokens/s burst 20 align UTC")}, 2, slowAnswers(400*time.Millisecond))
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + 900*time.Millisecond)))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := tokens(t, ts[0], 1, time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(110 * time.Millisecond)
+		if _, err := tokens(t, ts[1], 20, 100*time.Millisecond); err == nil {
+			t.Error("20 tokens of 20 were let in beside one of the window before")
+		}
+		if _, err := tokens(t, ts[1], 19, 100*time.Millisecond); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
+
 // slowAnswers is a base whose answers come after d.
 func slowAnswers(d time.Duration) http.RoundTripper {
 	return answers(func(*http.Request) *http.Response {

@@ -119,13 +119,7 @@ func (l *Limiter) tryShared(keys []string, c Cost, held bool) (Grant, Decision) 
 func (l *Limiter) takeBack(keys []string, why error) {
 	for _, key := range keys {
 		e, s := l.lock(key)
-		c := &s.counters
-		c.granted--
-		if refused, ok := why.(*Error); ok {
-			c.refuse(e.Now(), refused.Reason)
-		} else {
-			c.more().cancelled++
-		}
+		s.counters.takeBack(e.Now(), why)
 		e.Unlock()
 	}
 }

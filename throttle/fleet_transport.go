@@ -119,25 +119,28 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 		p.permit.Resume(now)
 		return false, nil
 	}
-	c := p.counts()
-	c.granted--
-	err = refusedByStore(refusal)
-	switch e, ok := err.(*Error); {
-	case refusal.Reason == fleet.Spent:
-		again, err = true, nil
+	if again = refusal.Reason == fleet.Spent; again {
 		*vain++
 		if ends := spentByOthers(now, needs); ends && waited > 0 {
 			*vain = 1
 		}
-	case ok:
-		c.refuse(now, e.Reason)
-	default:
-		c.more().cancelled++
+	}
+	return again, p.unbooked(e, now, refusal)
+}
+
+// unbooked gives back what was granted here, because the store refused it. It returns the error for
+// the caller; nil: p waits here.
+func (p *attempt) unbooked(e *queue.Domain, now instant, r *fleet.Refusal) (err error) {
+	if r.Reason == fleet.Spent {
+		p.counts().granted--
+	} else {
+		err = refusedByStore(r)
+		p.counts().takeBack(now, err)
 	}
 	p.permit.vacate(now, p.endpoint)
 	e.Return(now, &p.permit.Permit)
 	p.again(now)
-	return again, err
+	return err
 }
 
 // spentByOthers takes in that others have drawn what was left of limits that the server states. It

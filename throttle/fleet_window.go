@@ -143,7 +143,7 @@ func (p *attempt) windowLearned(now instant, good bool) {
 	w, f := p.endpoint.window(), p.record.t.fleet
 	if good {
 		all, full := w.Level()
-		w.Answered(now, p.permit.Granted, p.endpoint.slow.Usual(), f.Flies(w.key), all, full)
+		w.Answered(now, p.permit.Granted, p.endpoint.slow.Usual(), int(f.Flies(w.key)), all, full)
 	}
 	x, _ := w.Width()
 	most, shown := w.Most()

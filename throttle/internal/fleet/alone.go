@@ -21,18 +21,7 @@ func (q *queue) alone(now time.Time) time.Duration {
 		q.waiting = nil
 		return 0
 	}
-	b := q.rated(now)
-	for i := range b.Draws {
-		d := &b.Draws[i]
-		d.Limits = slices.DeleteFunc(d.Limits, isFlight)
-		for j, l := range d.Limits {
-			d.Limits[j] = partOf(l, q.f.c.Members, l.Size-d.Seen.Room(j, l))
-			if l.Kind == store.LogLimit {
-				d.Limits = append(d.Limits, l) // its log is what repay charges later
-			}
-		}
-		d.Seen = store.Seen{}
-	}
+	b := q.parted(now)
 	if q.local == nil {
 		q.local, q.apart = spent(b, now), now
 	}
@@ -54,6 +43,23 @@ func (q *queue) alone(now time.Time) time.Duration {
 		q.grant(w, nil, now)
 	}
 	return 0
+}
+
+// parted is what a request draws on while each process has its part of all limits.
+func (q *queue) parted(now time.Time) store.Booking {
+	b := q.rated(now)
+	for i := range b.Draws {
+		d := &b.Draws[i]
+		d.Limits = slices.DeleteFunc(d.Limits, isFlight)
+		for j, l := range d.Limits {
+			d.Limits[j] = partOf(l, q.f.c.Members, l.Size-d.Seen.Room(j, l))
+			if l.Kind == store.LogLimit {
+				d.Limits = append(d.Limits, l) // its log is what repay charges later
+			}
+		}
+		d.Seen = store.Seen{}
+	}
+	return b
 }
 
 // spent returns ledgers in which nothing is left, because other processes may have taken all

@@ -158,9 +158,7 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 	q.flight.heard(q, booking, r, now)
 	if units := b.charged(); q.flight.over && !isZero(units) { // the window became smaller meanwhile
 		b.refund(units, b.place)
-		q.short = true
-		q.back(batch)
-		q.flight.wait(q, batch[0].cost, now)
+		q.awaitPlace(batch, now)
 		return
 	}
 	switch r.Outcome {
@@ -181,20 +179,40 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 		q.back(batch[1:])
 		q.refuse(batch[0], &Refusal{Name: q.at(r.Draw).Name, Unit: b.unit(r), Reason: NeverFits})
 	default:
-		q.short = true
-		if flightShort(booking, r) {
-			q.back(batch)
-			q.flight.wait(q, batch[0].cost, now)
-			return
-		}
-		q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead())
-		q.refused = shortage{cost: batch[0].cost, until: now.Add(r.Wait), draw: r.Draw, limit: r.Limit, unit: b.unit(r)}
-		if r.Limit == store.ByGuess {
-			q.refused.guess = r.Wait - r.Keys[r.Draw].Paused
-		}
-		q.back(batch)
-		q.dropLate(now)
+		q.turnedDown(batch, b, r, now)
 	}
+}
+
+// turnedDown lets those of b wait again, of which the store booked nothing.
+func (q *queue) turnedDown(ws []*waiter, b *batch, r store.Booked, now time.Time) {
+	if flightShort(b.booking, r) {
+		q.awaitPlace(ws, now)
+		return
+	}
+	q.short = true
+	q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead(), begins(b.booking, r))
+	q.refused = shortage{cost: ws[0].cost, until: now.Add(r.Wait), draw: r.Draw, limit: r.Limit, unit: b.unit(r)}
+	if r.Limit == store.ByGuess {
+		q.refused.guess = r.Wait - r.Keys[r.Draw].Paused
+	}
+	q.back(ws)
+	q.dropLate(now)
+}
+
+// begins reports whether a window by the store's clock begins when the wait of r ends.
+func begins(b store.Booking, r store.Booked) bool {
+	return slices.ContainsFunc(b.Draws, func(d store.Draw) bool {
+		return slices.ContainsFunc(d.Limits, func(l store.Limit) bool {
+			return l.Kind == store.CalendarLimit && r.Ready >= l.Ends.UnixMicro()
+		})
+	})
+}
+
+// awaitPlace lets a batch wait again until there may be places for it.
+func (q *queue) awaitPlace(batch []*waiter, now time.Time) {
+	q.short = true
+	q.back(batch)
+	q.flight.wait(q, batch[0].cost, now)
 }
 
 // dropLate refuses those that cannot wait until refused is over.

@@ -149,57 +149,6 @@ func (p *flight) ends(q *queue, at *place, n int64) {
 	}
 }
 
-func (q *queue) lands() {
-	for _, k := range q.keys {
-		if k.bound() > 0 {
-			q.f.lands(k)
-		}
-	}
-}
-
-// land gives back what has ended, and what ends meanwhile. It returns after Deadline at the
-// latest, because other requests wait for these places.
-func (q *queue) land(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, q.f.c.Deadline)
-	defer cancel()
-	p := &q.flight
-	for {
-		q.mu.Lock()
-		ended := p.ended
-		p.ended = nil
-		q.mu.Unlock()
-		q.giveUp(ctx, ended)
-		q.mu.Lock()
-		if len(p.ended) == 0 || ctx.Err() != nil {
-			p.ended, p.ending = nil, false // after ctx has ended, units leave the store's window by themselves
-			q.mu.Unlock()
-			return
-		}
-		q.lands()
-		q.mu.Unlock()
-	}
-}
-
-// giveUp gives ended back, key by key.
-func (q *queue) giveUp(ctx context.Context, ended []*aloft) {
-	for i, k := range q.keys {
-		if k.bound() == 0 {
-			continue
-		}
-		n := int64(0)
-		for _, h := range ended {
-			from, begin := h.place.from[i], time.Now()
-			err := q.f.store.Refund(ctx, store.Refund{Key: k.ID, Gen: h.place.gens[i], At: from, Ready: from,
-				Limits: flightLimits(k, 0)[:1], Units: []float64{float64(h.n)}, Held: []float64{0}})
-			q.f.guard.heard(err, time.Since(begin), false)
-			if err == nil {
-				n += h.n
-			}
-		}
-		q.f.landed(k, q.flight.limit[i], n)
-	}
-}
-
 // arm sets the timer for a renewal after d, unless one is set. q.mu is held.
 func (p *flight) arm(q *queue, d time.Duration) {
 	if p.renews == nil && !p.renewal {

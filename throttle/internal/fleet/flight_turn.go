@@ -122,7 +122,7 @@ func (p *flight) part(q *queue) float64 {
 	part := 0.0
 	for _, k := range q.keys {
 		if most := k.bound(); most > 0 {
-			part = max(part, float64(q.f.flies(k))*float64(p.waits+1)/float64(most))
+			part = max(part, float64(q.f.Flies(k))*float64(p.waits+1)/float64(most))
 		}
 	}
 	return min(part, 1)
@@ -133,7 +133,7 @@ func (p *flight) part(q *queue) float64 {
 func (p *flight) crowded(q *queue) bool {
 	return slices.ContainsFunc(q.keys, func(k Key) bool {
 		most := k.bound()
-		return most > 0 && q.f.flies(k) >= q.f.places(k, most)
+		return most > 0 && q.f.Flies(k) >= q.f.places(k, most)
 	})
 }
 

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"context"
-	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -18,9 +16,9 @@ import (
 // than a quarter of it. Bookings reach half a window ahead, so none is made on room that such a
 // change takes away.
 //
-// A window by the store's clock is not kept longer by the Spread. So the next booking tells the
-// store of all units that were on their way when one ended, answered or not: they count in the
-// next window, too.
+// A window by the store's clock is not kept longer by the Spread. So the store is told of all
+// units that are on their way when one ends, as soon as it has: they count in the next window,
+// too.
 type lateness struct {
 	atOnce  bool          // nothing is booked ahead
 	slack   time.Duration // how late an answer may be without a new date
@@ -29,6 +27,7 @@ type lateness struct {
 	open    []*Grant      // not answered
 	late    []*Grant      // answered late, but the store was not told
 	timer   *time.Timer   // nil: not armed
+	rings   time.Time     // when timer fires
 }
 
 // mostSilence is the longest due, as the eighth of a long window would be: a store that loses
@@ -41,21 +40,11 @@ type place struct {
 	gens   []int64   // the generation of the store's state, per draw
 	from   []int64   // that time by the store's clock, in microseconds, per draw
 	ends   time.Time // when the first window by the store's clock that it is in ends; zero: there is none
-	told   bool      // the store is being told of what was not answered then
+	told   bool      // the store is being told of what is not answered
 }
 
-// over reports whether a window by the store's clock has ended since p, of which the store is
-// not told.
-func (p *place) over(now time.Time) bool { return !p.ends.IsZero() && !p.told && !now.Before(p.ends) }
-
-// A move is one store.Moved, and the grants whose units it moves.
-type move struct {
-	place  *place // from where
-	open   bool   // the grants are not answered
-	age    time.Duration
-	units  []int64
-	grants []*Grant
-}
+// over reports whether a window by the store's clock has ended since p.
+func (p *place) over(now time.Time) bool { return !p.ends.IsZero() && !now.Before(p.ends) }
 
 // end sets when the first window of rates ends that p is in.
 func (n *lateness) end(p *place) {
@@ -111,8 +100,22 @@ func (n *lateness) hold(q *queue, g *Grant) {
 	if n.due > 0 && g.batch != nil {
 		n.open = append(n.open, g)
 		g.open = len(n.open)
-		n.arm(q, time.Until(g.place.begins.Add(n.due)))
+		n.arm(q, time.Now(), n.next(g))
 	}
+}
+
+// next is when the store is told of g if it is not answered by then.
+func (n *lateness) next(g *Grant) time.Time {
+	at := g.place.begins.Add(n.due)
+	if end := g.place.ends; !end.IsZero() && end.Before(at) {
+		return end
+	}
+	return at
+}
+
+// untold reports whether the store has to be told of what was answered at that time.
+func (n *lateness) untold(g *Grant, at time.Time) bool {
+	return at.Sub(g.place.begins) > n.slack || g.place.over(at)
 }
 
 // drop ends the watch on g, and reports whether there was one.
@@ -136,19 +139,29 @@ func (g *Grant) Answered() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := &q.late
-	if n.drop(g) && (now.Sub(g.place.begins) > n.slack || g.place.over(now)) {
+	if n.drop(g) && n.untold(g, now) {
 		g.came = now
 		n.late = append(n.late, g)
-		n.arm(q, n.due)
+		n.arm(q, now, now.Add(n.due))
 	}
 	n.rest()
 }
 
-// arm sets the timer by which the store is told after d, unless one is set.
-func (n *lateness) arm(q *queue, d time.Duration) {
-	if n.timer == nil {
-		n.timer = time.AfterFunc(max(d, n.due/8), q.ringLate)
+// arm sets the timer by which the store is told at that time, unless it is told before. What
+// should have been told already was tried in vain, so it waits for an eighth of due.
+func (n *lateness) arm(q *queue, now, at time.Time) {
+	if !at.After(now) {
+		at = now.Add(n.due / 8)
 	}
+	switch {
+	case n.timer == nil:
+		n.timer = time.AfterFunc(at.Sub(now), q.ringLate)
+	case at.Before(n.rings):
+		n.timer.Reset(at.Sub(now))
+	default:
+		return
+	}
+	n.rings = at
 }
 
 // rest stops the timer when there is nothing to tell.
@@ -166,117 +179,5 @@ func (n *lateness) close(q *queue) {
 		n.drop(n.open[0])
 	}
 	n.late, n.due = nil, 0
-	n.rest()
-}
-
-func (q *queue) ringLate() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := &q.late
-	n.timer = nil
-	now := time.Now()
-	q.tellLate(now, n.due)
-	next := now.Add(n.due)
-	for _, g := range n.open {
-		if t := g.place.begins.Add(n.due); t.Before(next) {
-			next = t
-		}
-	}
-	if len(n.open)+len(n.late) > 0 {
-		n.arm(q, next.Sub(now))
-	}
-}
-
-// tellLate tells the store, in a call of its own, what was answered late and
-// what has been open for that long. q.mu is held.
-func (q *queue) tellLate(now time.Time, open time.Duration) {
-	if ok, probe, _ := q.f.guard.enter(now); !ok {
-		if probe {
-			q.probe(now) // perhaps nobody waits who could
-		}
-		return
-	}
-	b := q.booking(now)
-	b.Force = true // it books nothing, so that pauses and short keys do not matter
-	told := q.late.tell(&b, now, open)
-	if len(told) == 0 {
-		return
-	}
-	ok := q.f.start(func(ctx context.Context) {
-		r, err := q.book(ctx, b, now)
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.late.heard(q, told, now, r, err)
-	})
-	if !ok {
-		q.late.heard(q, told, now, store.Booked{}, nil)
-	}
-}
-
-// tell puts what the store does not know yet into b: units that were answered late, and units
-// that have not been answered for the time open; negative: none of these.
-func (n *lateness) tell(b *store.Booking, now time.Time, open time.Duration) (told []*move) {
-	add := func(g *Grant, age time.Duration) bool {
-		i := slices.IndexFunc(told, func(t *move) bool { return t.place == g.place && t.open == (g.open > 0) })
-		if i < 0 {
-			if len(told) == store.MaxParts {
-				return false // there is no room; a later call tells it
-			}
-			i = len(told)
-			told = append(told, &move{place: g.place, open: g.open > 0, age: age, units: make([]int64, len(g.cost))})
-		}
-		t := told[i]
-		t.age, t.grants = min(t.age, age), append(t.grants, g)
-		for j, c := range g.q.flight.without(g.cost) {
-			t.units[j] += c
-		}
-		return true
-	}
-	n.late = slices.DeleteFunc(n.late, func(g *Grant) bool {
-		age := now.Sub(g.came)
-		if !g.place.over(g.came) {
-			age += n.slack
-		}
-		return add(g, age)
-	})
-	if open >= 0 || len(n.aligned) > 0 {
-		for _, g := range n.open {
-			if open >= 0 && now.Sub(g.place.begins) >= open || g.place.over(now) {
-				add(g, 0)
-			}
-		}
-	}
-	for _, t := range told {
-		t.place.told = t.place.told || t.open
-	}
-	for i := range b.Draws {
-		for _, t := range told {
-			b.Draws[i].Moved = append(b.Draws[i].Moved, store.Moved{Gen: t.place.gens[i], From: t.place.from[i], Age: t.age, Units: t.units})
-		}
-	}
-	return told
-}
-
-// heard notes that the store knows what was told, or that the call failed. q.mu is held.
-func (n *lateness) heard(q *queue, told []*move, sent time.Time, r store.Booked, err error) {
-	known := err == nil && (r.Outcome == store.BookedOne || r.Outcome == store.BookedAll)
-	for _, t := range told {
-		if known {
-			p := &place{begins: sent.Add(-t.age)}
-			for _, k := range r.Keys {
-				p.gens, p.from = append(p.gens, k.Gen), append(p.from, k.At-t.age.Microseconds())
-			}
-			n.end(p)
-			for _, g := range t.grants {
-				g.place = p
-			}
-			continue
-		}
-		t.place.told = t.place.told && !t.open
-		if !t.open && n.due > 0 {
-			n.late = append(n.late, t.grants...)
-			n.arm(q, n.due)
-		}
-	}
 	n.rest()
 }

@@ -97,6 +97,49 @@ func TestFleetLateHears(t *testing.T) {
 	}
 }
 
+// What was answered while the store was being told that it is open is told again if that call
+// came to nothing, and else only if a window has ended since.
+func TestFleetLateAnsweredMeanwhile(t *testing.T) {
+	booked := store.Booked{Outcome: store.BookedOne, Keys: []store.Standing{{Gen: 7, At: 990_000}}}
+	for name, test := range map[string]struct {
+		answered time.Duration // after the window's end
+		r        store.Booked
+		again    int
+	}{
+		"refused":           {time.Millisecond, store.Booked{Outcome: store.Refused, Keys: booked.Keys}, 1},
+		"told before":       {-time.Millisecond, booked, 0},
+		"told of no more":   {-time.Millisecond, store.Booked{Outcome: store.Refused, Keys: booked.Keys}, 0},
+		"over since it was": {11 * time.Millisecond, booked, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := queueOn(testFleet(t, farstore.New(0), Config{}), "20/s burst 20 align UTC")
+			end := time.Now().Add(time.Second)
+			p := placeAt(end.Add(-q.late.slack/2), 1)
+			p.ends = end
+			g := held(q, p, 1, true)
+			time.Sleep(time.Until(p.begins))
+			b, sent := q.booking(time.Now()), time.Now()
+			told := q.late.tell(&b, sent, 0)
+			time.Sleep(time.Until(end.Add(test.answered)))
+			g.Answered()
+			b = q.booking(time.Now())
+			if again := q.late.tell(&b, time.Now(), -1); len(told) != 1 || len(again) != 0 {
+				t.Errorf("%s: %d told, then %d", name, len(told), len(again))
+			}
+			q.mu.Lock()
+			q.late.heard(q, told, sent, test.r, nil)
+			again := q.late.tell(&b, time.Now(), -1)
+			q.mu.Unlock()
+			if len(again) != test.again {
+				t.Errorf("%s: %d to tell again, want %d", name, len(again), test.again)
+			}
+			if q.late.timer != nil {
+				q.late.timer.Stop()
+			}
+		})
+	}
+}
+
 // Of two calls on their way at once both may bring a lease: the first goes back.
 func TestFleetLeaseReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

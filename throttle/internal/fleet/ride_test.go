@@ -2,12 +2,12 @@ package fleet
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -22,7 +22,7 @@ type lone struct {
 }
 
 func (s *lone) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
-	s.more, s.calls = runtime.NumGoroutine()-s.base, s.calls+1
+	s.more, s.calls = testnet.Goroutines()-s.base, s.calls+1
 	t := time.NewTimer(max(1, s.takes))
 	defer t.Stop()
 	select {
@@ -45,7 +45,7 @@ func TestOneCallerNeedsNoOtherGoroutine(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &lone{takes: takes}
 			f := testFleet(t, s, Config{})
-			s.base = runtime.NumGoroutine()
+			s.base = testnet.Goroutines()
 			for i := range 10 {
 				if _, err := take(f, t.Context(), on("k", rates("1000/s")...), nil, 0, time.Minute); err != nil {
 					t.Fatal(err)
@@ -75,7 +75,7 @@ func TestACallOfOnesOwnIsCutOff(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &lone{takes: time.Millisecond}
 			f := testFleet(t, s, Config{Deadline: x.deadline})
-			s.base = runtime.NumGoroutine()
+			s.base = testnet.Goroutines()
 			one := func() (took time.Duration) {
 				begin := time.Now()
 				if _, err := take(f, t.Context(), on("k", rates("1000/s")...), nil, 0, time.Minute); err != nil {
@@ -96,7 +96,7 @@ func TestACallOfOnesOwnIsCutOff(t *testing.T) {
 				one()
 				time.Sleep(time.Second)
 			}
-			if s.base = runtime.NumGoroutine(); s.more != 0 {
+			if s.base = testnet.Goroutines(); s.more != 0 {
 				one()
 			}
 			if one(); s.more != 0 {
@@ -114,7 +114,7 @@ func TestACallOfOnesOwnHasItsTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &lone{takes: time.Millisecond}
 			f := testFleet(t, s, Config{Deadline: time.Second})
-			s.base = runtime.NumGoroutine()
+			s.base = testnet.Goroutines()
 			for range 5 + before {
 				take(f, t.Context(), on("k", rates("1000/s")...), nil, 0, time.Minute)
 			}

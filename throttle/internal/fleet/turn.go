@@ -12,6 +12,9 @@ import (
 // gets it. So a process that was just served asks late, and one that was refused often asks
 // early, all within a twentieth of the reach.
 //
+// Nothing of a window by the clock is booked before it begins. Who is refused until then asks
+// when it has begun, in the same order, and not before: to ask within the reach would be in vain.
+//
 // If a trip to the store takes longer than the time from one request's start to the next, a
 // queue that books one at a time gets too little. It then has several calls under way, as many
 // as are needed to book a trip ahead.
@@ -42,14 +45,18 @@ func (t *turn) served(now time.Time, wait, reach, trip time.Duration) time.Time 
 }
 
 // refused returns when to ask again after a refusal: within store.Ahead in any case, because
-// pauses may end and others give back what they booked.
-func (t *turn) refused(now time.Time, wait, reach time.Duration) time.Time {
+// pauses may end and others give back what they booked. begins says that a window by the clock
+// begins after wait.
+func (t *turn) refused(now time.Time, wait, reach time.Duration, begins bool) time.Time {
 	t.more = 0
 	if !now.Before(t.opens) {
 		t.missed = min(t.missed+1, mostMissed)
 	}
-	in := max(0, wait-reach)
+	in, latest := max(0, wait-reach), wait
+	if begins {
+		in, latest = wait, store.Ahead
+	}
 	t.opens = now.Add(in)
 	in += reach / 20 * time.Duration(mostMissed-t.missed) / mostMissed
-	return now.Add(min(max(in, reach/200), wait, store.Ahead))
+	return now.Add(min(max(in, reach/200), latest, store.Ahead))
 }

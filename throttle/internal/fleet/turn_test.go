@@ -62,6 +62,26 @@ func TestFleetIsFairBetweenProcesses(t *testing.T) {
 	}
 }
 
+// TestFleetAsksWhenAWindowBegins: while a window by the clock has no room left, nobody asks the
+// store again and again.
+func TestFleetAsksWhenAWindowBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		var out farstore.Sends
+		var n atomic.Int64
+		var wgs []*sync.WaitGroup
+		for range 8 {
+			wgs = append(wgs, load(testFleet(t, s, Config{}), on("k", rates("20/s burst 20 align UTC")...), 4, 10*time.Second, &out, &n))
+		}
+		for _, wg := range wgs {
+			wg.Wait()
+		}
+		if n.Load() < 180 || s.Books() > int(4*n.Load()) {
+			t.Errorf("%d requests and %d calls of the store, want at least 180, and at most 4 calls for each", n.Load(), s.Books())
+		}
+	})
+}
+
 // Whose turn it is among processes: who missed most asks first.
 func TestFleetTurns(t *testing.T) {
 	now, reach := time.Unix(0, 0), time.Second
@@ -76,21 +96,28 @@ func TestFleetTurns(t *testing.T) {
 	for i := 1; i <= mostMissed+2; i++ {
 		missed := min(i, mostMissed)
 		want := max(reach/200, reach/20*time.Duration(mostMissed-missed)/mostMissed)
-		if got := in(a.refused(now, reach, reach)); got != want || a.missed != missed {
+		if got := in(a.refused(now, reach, reach, false)); got != want || a.missed != missed {
 			t.Errorf("refusal %d: %v after %d, want %v", i, got, a.missed, want)
 		}
 	}
 	a = turn{}
-	if got := in(a.refused(now, reach+reach/2, reach)); got != reach/2+reach/20*(mostMissed-1)/mostMissed {
+	if got := in(a.refused(now, reach+reach/2, reach, false)); got != reach/2+reach/20*(mostMissed-1)/mostMissed {
 		t.Errorf("beyond reach: %v", got)
 	}
-	if a.refused(now.Add(reach/2-1), reach, reach); a.missed != 1 {
+	if a.refused(now.Add(reach/2-1), reach, reach, false); a.missed != 1 {
 		t.Errorf("a refusal before its turn: missed %d", a.missed)
 	}
-	if got := in(a.refused(now, 10*time.Second, reach)); got != store.Ahead {
+	if got := in(a.refused(now, 10*time.Second, reach, false)); got != store.Ahead {
 		t.Errorf("far beyond reach: %v", got)
 	}
-	if got := in(a.refused(now, reach/1000, reach)); got != reach/1000 {
+	if got := in(a.refused(now, reach/1000, reach, false)); got != reach/1000 {
 		t.Errorf("just before: %v", got)
+	}
+	a = turn{}
+	for _, missed := range []int{1, 2} {
+		if got, want := in(a.refused(now, reach/10, reach, true)), reach/10+reach/20*time.Duration(mostMissed-missed)/mostMissed; got != want {
+			t.Errorf("before a window by the clock: %v, want %v", got, want)
+		}
+		now = now.Add(reach)
 	}
 }
