@@ -231,8 +231,8 @@ func TestALimiterThatSays503AndAWaitIsFound(t *testing.T) {
 }
 
 // TestAnOverloadIsNoLimit: a host that has served many, then says 503 at random and when
-// to come back, is called as often as before once it serves again. In one of some thirty runs it is
-// not: the overload is taken for a window of a minute, which has to end. So two of three runs count.
+// to come back, is called as often as before once it serves again. By chance an overload looks like a
+// limit that has to end: that may happen in one of three runs.
 func TestAnOverloadIsNoLimit(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
@@ -250,7 +250,7 @@ func TestAnOverloadIsNoLimit(t *testing.T) {
 				well++
 			}
 		}
-		if well < 2 {
+		if well < runs-1 {
 			t.Errorf("%v of all calls failed for %v: %v of 1000 were served from 10 to 15 s after that, want 900 or more in two of three runs", tt.share, tt.long, served)
 		}
 	}
@@ -343,7 +343,7 @@ func TestAFlakyHostIsNotTakenForALimiter(t *testing.T) {
 		mean     time.Duration
 		attempts float64 // per call
 	}{
-		{.01, 3000, 11 * time.Millisecond, 1.02}, {.05, 2999, 14 * time.Millisecond, 1.07}, {.1, 2995, 20 * time.Millisecond, 1.15},
+		{.01, 2999, 11 * time.Millisecond, 1.02}, {.05, 2999, 14 * time.Millisecond, 1.07}, {.1, 2995, 20 * time.Millisecond, 1.15},
 		{.3, 2850, time.Second, 1.5}, {.5, 2500, time.Second, 2},
 	} {
 		var sent, good, took atomic.Int64

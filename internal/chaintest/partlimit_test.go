@@ -263,9 +263,9 @@ func TestALimitOfAPartHoldsUpNoOther(t *testing.T) {
 		refused float64 // for each of the others: .14, .23, .29, .15, .11 and .16
 	}{
 		{"one URL of many", .05, 1, .4},
-		{"one of many, another each minute", .02, 1, .4},
+		{"one of many, another each minute", .05, 1, .4},
 		{"some share", .12, 1, .4},
-		{"each URL", 0, .15, .5},
+		{"each URL", 0, .17, .5},
 		{"resources", 0, .01, .3},
 		{"all", 0, 1, .25},
 		{"bursts", 0, 1, .3},

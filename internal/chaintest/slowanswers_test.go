@@ -2,8 +2,10 @@ package chaintest
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,86 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/internal/testnet"
 )
+
+// TestAStatedLimitIsUsedAlthoughAnswersTakeLong: the host states its quota on all answers, refuses at
+// once and works for seconds on what it accepts. It is asked for nine tenths of its rate for two
+// minutes. Few are refused, and few wait until MaxWait where it is told when windows begin. If no
+// more than the quota were under way, four of five would wait for so long, and half with 3 s.
+func TestAStatedLimitIsUsedAlthoughAnswersTakeLong(t *testing.T) {
+	const trip, size, per, span = 40 * time.Millisecond, 20, 2 * time.Second, 120
+	for _, tt := range []struct {
+		works time.Duration
+		reset string // what it counts from
+		lost  int    // of a hundred calls, at most
+	}{
+		{10 * time.Second, "the start of the work", 20}, {3 * time.Second, "the start of the work", 15},
+		{10 * time.Second, "its end", 45}, {10 * time.Second, "", 65}, // when windows begin is guessed
+	} {
+		t.Run(fmt.Sprintf("%v, reset from %q", tt.works, tt.reset), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var ends time.Time
+				var left, lost, refused int
+				dice := rand.New(rand.NewPCG(1, 9))
+				exp := func() float64 { // of mean one
+					mu.Lock()
+					defer mu.Unlock()
+					return dice.ExpFloat64()
+				}
+				state := func(h http.Header) {
+					now := time.Now()
+					h.Set("X-RateLimit-Limit", strconv.Itoa(size))
+					h.Set("X-RateLimit-Remaining", strconv.Itoa(left))
+					if tt.reset != "" {
+						h.Set("X-RateLimit-Reset", strconv.Itoa(int(math.Ceil(max(0, ends.Sub(now).Seconds())))))
+					}
+				}
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					time.Sleep(trip / 2)
+					works, h, status := time.Duration(float64(tt.works)*(.5+exp()/2)), http.Header{}, 200
+					mu.Lock()
+					if now := time.Now(); !now.Before(ends) {
+						left, ends = size, now.Add(per)
+					}
+					if left--; left < 0 {
+						left, works, status = 0, 0, 429
+						refused++
+					}
+					state(h)
+					mu.Unlock()
+					time.Sleep(works)
+					if tt.reset == "its end" && status == 200 {
+						mu.Lock()
+						state(h)
+						mu.Unlock()
+					}
+					time.Sleep(trip / 2)
+					return testnet.Answer(r, status, h, nil), nil
+				}), weir.Config{}))(t)
+				n := span * size / 2 * 9 / 10
+				var wg sync.WaitGroup
+				for range n {
+					time.Sleep(time.Duration(exp() * float64(per) / size / .9))
+					wg.Go(func() {
+						resp, err := rt.RoundTrip(get(t, "http://h/"))
+						mu.Lock()
+						defer mu.Unlock()
+						if err != nil || resp.StatusCode != 200 {
+							lost++
+						}
+						if err == nil {
+							resp.Body.Close()
+						}
+					})
+				}
+				wg.Wait()
+				if t.Logf("%d of %d lost, %d refused", lost, n, refused); lost > n*tt.lost/100 || refused > n/10 {
+					t.Errorf("%d of %d calls lost, %d refused", lost, n, refused)
+				}
+			})
+		})
+	}
+}
 
 // TestALimiterWhoseAnswersTakeLongLosesHardlyACall: the host refuses at once and works for seconds on
 // what it accepts, as hosts of language models do. It is asked for somewhat more than its
