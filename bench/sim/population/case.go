@@ -32,6 +32,7 @@ type Case struct {
 	Jitter float64       // mean of what is added to each way, as a share of it
 	Skew   time.Duration // of the server's clock
 	NoDate bool
+	Works  works
 
 	Demand Demand
 	Wait   time.Duration // the longest wait that weir is configured with; zero: Config{}
@@ -46,6 +47,7 @@ type limiter struct {
 	burst   float64                      // that they bear at once
 	longest time.Duration                // that a single refusal may last
 	work    func(call int) time.Duration // on top of what the limiter takes
+	slots   bool                         // it is on requests at a time, and takes as long as the work
 	talks   bool                         // it can state a quota
 	step    time.Duration                // when the quota rises; zero: it does not
 	risen   float64                      // the rate after that
@@ -83,11 +85,15 @@ func (c *Case) String() string {
 	} else if c.Hinted {
 		where += " with Retry-After"
 	}
+	work := ""
+	if c.Works.kind != "" {
+		work = " " + c.Works.String() + ";"
+	}
 	config := "Config{}"
 	if c.Wait > 0 {
 		config = fmt.Sprint("MaxWait ", c.Wait)
 	}
-	return fmt.Sprintf("%s: %s; %s %s; round trip %v, jitter %.0f %%, clock off by %v; %s; %s", c.Kind, c.Limit, c.Dialect.name, where,
+	return fmt.Sprintf("%s: %s;%s %s %s; round trip %v, jitter %.0f %%, clock off by %v; %s; %s", c.Kind, c.Limit, work, c.Dialect.name, where,
 		c.RTT.Round(time.Millisecond), 100*c.Jitter, c.Skew.Round(10*time.Millisecond), c.Demand.describe(), config)
 }
 

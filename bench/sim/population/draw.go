@@ -6,7 +6,10 @@ import (
 )
 
 // Draw is a case of the set. The same three always give the same one.
-func Draw(set Set, seed uint64, index int) *Case {
+func Draw(set Set, seed uint64, index int) *Case { return drawn(set, seed, index).slowed() }
+
+// drawn is the case if its server does not work for long.
+func drawn(set Set, seed uint64, index int) *Case {
 	d := newDice(set, seed, index)
 	for {
 		if c := d.draw(seed, index); c != nil {

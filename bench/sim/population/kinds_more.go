@@ -17,7 +17,7 @@ func concurrency(d *dice) (limiter, string) {
 	return limiter{
 		gates: func() []limit.Limiter { return []limit.Limiter{&limit.Slots{N: n, Work: work}} },
 		rate:  float64(n) / mean, burst: float64(n), longest: seconds(1.5 * mean),
-		work: func(int) time.Duration { return 0 }, // it is part of the slot
+		work: func(int) time.Duration { return 0 }, slots: true,
 	}, fmt.Sprintf("%d at a time, each of some %.2f s", n, mean)
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -41,7 +42,7 @@ func TestRun(t *testing.T) {
 	out := json.NewEncoder(f)
 	for i := range n {
 		c := Draw(set, uint64(seed), first+i)
-		if kind != "" && c.Kind != kind && c.Dialect.name != kind {
+		if kind != "" && c.Kind != kind && c.Dialect.name != kind && !strings.HasPrefix(c.Works.class(), kind) {
 			continue
 		}
 		for _, who := range Callers() {

@@ -28,6 +28,10 @@ func Tables(runs []Run) string {
 	table(&b, "weir, by kind of server", rows(ours, func(r Run) string { return r.Case.Kind }))
 	table(&b, "weir, by dialect", rows(ours, func(r Run) string { return r.Case.Dialect.name }))
 	table(&b, "weir, by what else differs", classes(ours))
+	slow := by(ours, func(r Run) bool { return r.Case.Works.kind != "" })
+	table(&b, "weir, by how long the server works", rows(ours, func(r Run) string { return r.Case.Works.class() }))
+	table(&b, "weir, servers that work for long, by kind", rows(slow, func(r Run) string { return r.Case.Kind }))
+	table(&b, "weir, servers that work for long, by dialect", rows(slow, func(r Run) string { return r.Case.Dialect.name }))
 	matrix(&b, runs)
 	worst(&b, ours, 15)
 	return b.String()
@@ -104,6 +108,8 @@ func classes(runs []Run) []row {
 		class("open demand below 0.85 of the rate", func(c *Case) bool { return c.Demand.Load > 0 && c.Demand.Load < .85 }),
 		class("round trip from 150 ms", func(c *Case) bool { return c.RTT >= 150*time.Millisecond }),
 		class("the same, and no refusal lasts over 2 s", func(c *Case) bool { return c.RTT >= 150*time.Millisecond && c.longest <= 2*time.Second }),
+		class("works for long on what it accepts", func(c *Case) bool { return c.Works.kind != "" }),
+		class("answers at once, or limits requests at a time", func(c *Case) bool { return c.Works.kind == "" }),
 		class("clock off by a second or more", func(c *Case) bool { return c.Skew.Abs() >= time.Second }),
 	}
 }

@@ -96,15 +96,15 @@ func (w *world) decide(k *call, r *http.Request) (*http.Response, time.Duration)
 	took, ok := g.Take(now)
 	w.arrivals = append(w.arrivals, Arrival{now, ok})
 	a := &answer{State: g.State(now), refused: !ok, now: time.Now().Add(w.c.Skew), header: http.Header{}}
-	if !w.c.NoDate {
-		a.header.Set("Date", a.now.UTC().Format(http.TimeFormat))
-	}
 	status := http.StatusOK
 	if ok {
 		took += w.c.work(k.number)
 	} else {
 		w.refused++
 		status = w.c.Dialect.status
+	}
+	if !w.c.NoDate { // servers write it when they begin to answer; what they say of the quota is of the arrival
+		a.header.Set("Date", a.now.Add(took).UTC().Format(http.TimeFormat))
 	}
 	w.heard(now, now+w.c.speak(a))
 	w.room(now, w.gates)

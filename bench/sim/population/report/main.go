@@ -41,7 +41,7 @@ func main() {
 	n := flag.Int("n", 200, "how many cases")
 	one := flag.Int("case", -1, "replay this case alone, and show it")
 	only := flag.String("only", "", "only this caller, such as weir")
-	kind := flag.String("kind", "", "only servers of this kind or dialect, as the tables name them")
+	kind := flag.String("kind", "", "only servers of this kind or dialect, or that work for so long, as the tables name them; \"works for\" is all of these")
 	seeds := flag.Int("seeds", 1, "how many seeds, from seed on")
 	slowest := flag.Int("slowest", 0, "list so many cases by time as well, worst first")
 	flag.Parse()
