@@ -29,14 +29,18 @@ func TestAKindIsKeptWhileRequestsOfItWait(t *testing.T) {
 
 // refusedWhileOthersCome is how many of 16 calls are refused that a limit of their kind holds up, while
 // requests of far more kinds come than are kept.
-func refusedWhileOthersCome(t *testing.T) (refused int) {
+func refusedWhileOthersCome(t *testing.T) int {
 	const per = 3 * time.Minute
+	var mu sync.Mutex
 	var last time.Time
+	refused := 0
 	tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
 		time.Sleep(20 * time.Millisecond)
 		if !strings.HasPrefix(r.URL.Path, "/rare/") {
 			return testnet.Answer(r, 200, nil, nil), nil
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if time.Since(last) < per {
 			refused++
 			return testnet.Answer(r, 429, nil, nil), nil
@@ -55,7 +59,9 @@ func refusedWhileOthersCome(t *testing.T) (refused int) {
 		wg.Go(func() { get(fmt.Sprintf("rare/a%d", i)) })
 	}
 	synctest.Wait()
+	mu.Lock()
 	refused = 0
+	mu.Unlock()
 	for round := range 4 {
 		time.Sleep(2 * time.Minute)
 		if throttle.Waiting(t, tr) == 0 {
