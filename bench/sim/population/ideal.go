@@ -27,11 +27,18 @@ type planned struct {
 // Ideal makes the plan, by events: a call gets to the server as soon as its way
 // allows, waits there in thought until its gate has room, and is sent so as to
 // arrive at that instant.
-func (c *Case) Ideal() *Plan {
+func (c *Case) Ideal() *Plan { return c.planner().run() }
+
+func (c *Case) planner() *planner {
 	p := &planner{c: c, plan: &Plan{Calls: make([]planned, c.Demand.Calls)}}
 	for _, g := range c.gates() {
 		p.gates = append(p.gates, &gate{Limiter: g})
 	}
+	return p
+}
+
+func (p *planner) run() *Plan {
+	c := p.c
 	if c.Demand.Load > 0 {
 		for k, want := range c.Demand.Wants {
 			p.want(k, want)
@@ -66,7 +73,8 @@ type planner struct {
 	plan   *Plan
 	gates  []*gate
 	coming arrivals
-	begun  int // of a batch
+	begun  int                // of a batch
+	meet   func(arrival) bool // reports whether it dealt with an arrival itself; nil: it never does
 }
 
 // A gate is a limiter with the calls that are before it, in their order.
@@ -77,9 +85,13 @@ type gate struct {
 }
 
 func (p *planner) want(k int, at time.Duration) {
-	up, _ := p.c.way(k, 0)
 	p.plan.Calls[k].want = at
-	heap.Push(&p.coming, arrival{at + up, k})
+	p.send(k, at)
+}
+
+func (p *planner) send(k int, at time.Duration) {
+	up, _ := p.c.way(k, 0)
+	p.push(arrival{at + up, at, k})
 }
 
 // next begins the next call of a batch.
@@ -102,6 +114,9 @@ func (p *planner) step() bool {
 		a := heap.Pop(&p.coming).(arrival)
 		if a.call == workerFree {
 			p.next(a.at)
+			return true
+		}
+		if p.meet != nil && p.meet(a) {
 			return true
 		}
 		g := p.gates[p.c.Demand.Routes[a.call]]
@@ -129,14 +144,22 @@ func (p *planner) serve(g *gate, k int) {
 	if !ok {
 		panic("population: " + p.c.Replay() + ": the all-knowing client is refused")
 	}
+	p.plan.Calls[k].waited = g.wake - p.plan.Calls[k].arrives
+	p.accepted(k, g.wake, took)
+}
+
+// accepted is told that a call is accepted, and that its limiter takes so long.
+func (p *planner) accepted(k int, at, took time.Duration) {
 	took += p.c.work(k)
 	_, down := p.c.way(k, 0)
 	s := &p.plan.Calls[k]
-	s.waited, s.arrives, s.took, s.done = g.wake-s.arrives, g.wake, took, g.wake+took+down
+	s.arrives, s.took, s.done = at, took, at+took+down
 	if p.c.Demand.Load == 0 {
-		heap.Push(&p.coming, arrival{s.done, workerFree})
+		p.push(arrival{s.done, s.done, workerFree})
 	}
 }
+
+func (p *planner) push(a arrival) { heap.Push(&p.coming, a) }
 
 // best takes of several instances one that accepts: the all-knowing client has
 // all the luck there is with a balancer.
@@ -155,8 +178,8 @@ const workerFree = -1
 
 // arrival is a call that can be at the server from then on.
 type arrival struct {
-	at   time.Duration
-	call int
+	at, sent time.Duration
+	call     int
 }
 
 type arrivals []arrival

@@ -154,16 +154,21 @@ func (p *play) measure(ideal *Plan, span time.Duration) Result {
 	r.Lost = r.Calls - p.served
 	r.Refused = p.world.refused
 	r.Stall = p.world.longest.Seconds()
-	if p.c.Demand.Load == 0 {
-		r.Time = span.Seconds() / ideal.Span.Seconds()
-	} else {
-		r.Time = p.spent.Seconds() / float64(max(1, p.served)) / ideal.Mean.Seconds()
-	}
+	r.Time = p.c.over(ideal, span, p.spent/time.Duration(max(1, p.served)))
 	r.Found = -1
 	if p.c.step > 0 {
 		r.Found = found(p.world.arrivals, p.c, span, ideal.rate(p.c.step)).Seconds()
 	}
 	return *r
+}
+
+// over is a span, or the mean time of a call, over the all-knowing client's: what counts depends on
+// how calls come.
+func (c *Case) over(ideal *Plan, span, mean time.Duration) float64 {
+	if c.Demand.Load == 0 {
+		return span.Seconds() / ideal.Span.Seconds()
+	}
+	return mean.Seconds() / ideal.Mean.Seconds()
 }
 
 // found is the time from a rise of the quota until the first span of time in which four fifths

@@ -25,6 +25,7 @@ func Tables(runs []Run) string {
 	}
 	table(&b, "All callers", callerRows(runs))
 	versus(&b, runs)
+	table(&b, "What can be reached: a client that knows all once it has heard of the limit", taught(ours))
 	table(&b, "weir, by kind of server", rows(ours, func(r Run) string { return r.Case.Kind }))
 	table(&b, "weir, by dialect", rows(ours, func(r Run) string { return r.Case.Dialect.name }))
 	table(&b, "weir, by what else differs", classes(ours))
@@ -83,6 +84,17 @@ func callerRows(runs []Run) (all []row) {
 		all = append(all, row{n + ", without bare 503", by(runs, func(r Run) bool { return r.Caller == n && r.Case.Dialect.name != "bare 503" })})
 	}
 	return all
+}
+
+// taught is what a pupil makes of the same cases; it never stalls, and quotas that are raised are
+// known to it.
+func taught(ours []Run) []row {
+	var all []Run
+	for _, r := range ours {
+		all = append(all, Run{r.Case, r.Case.Taught()})
+	}
+	heard := by(all, func(r Run) bool { return r.Case.Dialect.name != "bare 503" })
+	return slices.Concat([]row{{"all", all}, {"without bare 503", heard}}, classes(all), rows(all, func(r Run) string { return r.Case.Kind }))
 }
 
 // classes are kinds of case that cut across the others.
