@@ -137,10 +137,13 @@ func (b *bank) recount() {
 
 // accepted notes that what was sent then was accepted.
 func (b *bank) accepted(sent Instant, n int) {
-	l := b.took(sent, n)
-	if l == nil {
-		return
+	if l := b.took(sent, n); l != nil {
+		b.counts(l)
 	}
+}
+
+// counts takes in that a request of l was accepted.
+func (b *bank) counts(l *entry) {
 	if l.against&1 != 0 {
 		b.surprises++
 	}
@@ -166,6 +169,10 @@ func (b *bank) took(sent Instant, n int) *entry {
 // the leader had foreseen it.
 func (b *bank) refuses(now, sent, hint Instant, n int) (begins, foreseen bool) {
 	l := b.find(sent)
+	if l == nil { // it was taken for accepted
+		b.reopen(sent, n)
+		l = b.find(sent)
+	}
 	if l != nil {
 		foreseen = l.against&1 != 0
 		l.under -= min(l.under, uint16(n))

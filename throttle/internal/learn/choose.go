@@ -41,13 +41,13 @@ type chance struct {
 // price is what a refusal costs those who wait, in nanoseconds: the time of priceUnits units at the
 // rate of the leader. It is at most the time of as many at the rate that was seen, or the time
 // for which nothing was accepted, whichever is longer. So the waits of a Learner that knows
-// nothing yet grow step by step. It is never less than two round trips, or than the pause that the
+// nothing yet grow step by step. It is never less than a refusal's delay, or than the pause that the
 // server asked for.
 func (m *mind) price(now Instant) float64 {
 	c := &m.bank.of[0]
 	units := priceUnits * 1e9 / max(1e-4, c.rate(c.size))
 	seen := max(float64(now-m.taken), priceUnits*1e9/m.bank.flow)
-	return max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), min(units, seen, mostPrice))
+	return max(leastPrice, m.delay(), float64(m.bank.paused), min(units, seen, mostPrice))
 }
 
 // chances are those of the live candidates, by when they have room; total is the sum of their

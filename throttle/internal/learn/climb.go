@@ -72,7 +72,7 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 		return p
 	}
 	lead := &m.bank.of[0]
-	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.seen.cost), lead.unit(), float64(lead.ban))
+	price := max(leastPrice, m.delay(), float64(m.bank.paused), float64(c.seen.cost), lead.unit(), float64(lead.ban))
 	if c.forget(now); c.risen != m.bank.risen { // climbs failed at a limit that is no more
 		c.risen, c.fails = m.bank.risen, 0
 	}

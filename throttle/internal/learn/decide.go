@@ -56,11 +56,6 @@ const (
 	// since it began passes. Then nothing but a ban or an outage explains the streak, and its end
 	// is noticed late by a quarter of its length at most.
 	streakPart = 4
-	// mostAtOnce is the weight of all limits on requests at a time from which on each answer is
-	// awaited. With .1, .2 and .4, 6 %, 5 % and 6 % of the calls to slow servers were lost (5 to
-	// 20 a second, answers after 2 or 10 s), and 20 % if each answer is always awaited. With
-	// .6, two instead of one were refused by a limit on requests at a time.
-	mostAtOnce = .2
 )
 
 // Next says when a request may be sent. waiting is how many requests wait, with this
@@ -107,8 +102,9 @@ func (m *mind) next(now Instant, waiting int, l *Learner) Plan {
 	case len(m.bank.of) == 0 || !m.refusing:
 		return Plan{At: now, p: 1}
 	}
+	m.presume(now, l)
 	if float64(busy) >= m.allow {
-		if n, more := m.quiet(now, busy); float64(busy-n) >= m.allow+float64(n) {
+		if young, more := m.young(now, busy, cooldown.Quiet(m.trip)); float64(young) >= m.allow {
 			return Plan{At: min(more, m.answers(now)), Reason: Untrusted, p: 1}
 		}
 	}
@@ -119,8 +115,8 @@ func (m *mind) next(now Instant, waiting int, l *Learner) Plan {
 		m.bank.refit()
 	}
 	p := m.decide(now, waiting)
-	if p.At <= now && busy > 0 && m.risky(p.p, m.risk, 0) {
-		if n, more := m.quiet(now, busy); m.risky(p.p, m.risk*float64(busy-n)/float64(busy), n) {
+	if p.At <= now && busy > 0 && m.risky(p.p, m.risk) {
+		if young, more := m.young(now, busy, soonHeard*m.trip); m.risky(p.p, m.risk*float64(young)/float64(busy)) {
 			return Plan{At: min(more, m.answers(now)), Reason: Untrusted, p: 1}
 		}
 	}
@@ -138,43 +134,9 @@ func (m *mind) next(now Instant, waiting int, l *Learner) Plan {
 }
 
 // risky reports whether too many refusals are to be expected if one more is sent that is accepted
-// with probability p, where so many are expected of those under way, of which quiet were not
-// refused.
-func (m *mind) risky(p, expected float64, quiet int) bool {
-	return expected+1-p > mostRisk+riskEarned*min(m.allow+float64(quiet), 1<<10)
-}
-
-// quiet is how many of busy requests under way were not refused, as a refusal would have come by
-// now, and when there may be more of them. They earn the same trust as those that were answered,
-// which counts where the server works for long on what it accepts. If those under way are what is
-// limited, each answer is awaited.
-func (m *mind) quiet(now Instant, busy int) (n int, more Instant) {
-	if m.trip == 0 || m.bank.atOnce() > mostAtOnce {
-		return 0, never
-	}
-	since, young := now-Instant(cooldown.Quiet(m.trip)), 0
-	more = never
-	for i := range m.bank.log {
-		l := &m.bank.log[i]
-		switch {
-		case l.under == 0 || l.last <= since:
-			n += int(l.under)
-		default:
-			more = min(more, now+l.last-since)
-			young += int(l.under)
-		}
-	}
-	return max(0, min(n, busy-young)), more // the log may not know of all answers
-}
-
-// atOnce is the weight of all candidates that limit requests at a time.
-func (b *bank) atOnce() (w float64) {
-	for i := range b.of {
-		if b.of[i].family == atOnce {
-			w += b.of[i].weight
-		}
-	}
-	return w
+// with probability p, where so many are expected of those under way.
+func (m *mind) risky(p, expected float64) bool {
+	return expected+1-p > mostRisk+riskEarned*min(m.allow, mostEarned)
 }
 
 // answers is until when answers to the requests under way are awaited. It ends, as all of these may

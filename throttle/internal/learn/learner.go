@@ -45,6 +45,8 @@ type mind struct {
 	refused  Instant       // when the last refusal was heard
 	streak   Instant       // when the first refusal since the last acceptance was heard
 	taken    Instant       // when the last acceptance was heard
+	presumed Instant       // what was sent until then counts as accepted if it was not refused
+	presumes Instant       // before then nothing more does
 	trip     time.Duration // of the slowest refusal lately
 	late     Instant       // when something is sent at the latest, unless something happens; see latest
 	allow    float64       // requests at a time since the last epoch
@@ -204,7 +206,7 @@ func (m *mind) accepted(now, sent Instant, n int) {
 	default:
 		m.bank.accepted(sent, n)
 	}
-	if m.allow < 1<<10 {
+	if m.allow < mostEarned {
 		m.allow++
 	}
 	m.climb.accepted(now, sent)

@@ -70,7 +70,7 @@ func (c *climb) look(now, base Instant, p Plan, m *mind) Plan {
 			return p // it might be accepted without a rise
 		}
 	}
-	price := max(leastPrice, float64(2*m.bank.mean), c.dear(at, p.At, m.bank.paused), unit, float64(lead.ban))
+	price := max(leastPrice, m.delay(), c.dear(at, p.At, m.bank.paused), unit, float64(lead.ban))
 	if missed*c.seen.changed(now, m.refused)*float64(c.seen.waited) < price {
 		return p
 	}

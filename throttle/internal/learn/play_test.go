@@ -14,6 +14,7 @@ type game struct {
 	limit   shape
 	size    float64
 	trip    Instant // and up to a quarter more on each way
+	work    Instant // for so long the server works on what it accepts
 	hint    Refusal // of refusals
 	callers int
 
@@ -92,6 +93,9 @@ func (g *game) happen(e event) {
 			g.refused++
 		}
 		e.at, e.answer = g.now+g.way(), true
+		if e.ok {
+			e.at += g.work
+		}
 		heap.Push(&g.events, e)
 		return
 	case e.ok:
