@@ -147,3 +147,38 @@ func TestABucketOfUnknownCostsThatSaysWhenItIsFullRefusesNobody(t *testing.T) {
 		})
 	}
 }
+
+// TestABucketThatAnswersContradictIsObeyedOnce: what a server always says of a bucket, which would
+// fill far more slowly than the server accepts, is waited for once: for MaxPause at most, and until
+// a second call shows that the first did not get a unit that was there all the while.
+func TestABucketThatAnswersContradictIsObeyedOnce(t *testing.T) {
+	const once = 6*time.Minute + 10*time.Second
+	for _, says := range []string{"0 24h", "0 P1D", "1 6m0s", "1 1h0m0s"} {
+		t.Run(says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				left, full, _ := strings.Cut(says, " ")
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					time.Sleep(roundTrip)
+					h := http.Header{}
+					dialects()[0].say(h, "40", left, full)
+					return testnet.Answer(r, 200, h, nil), nil
+				}), weir.Config{}))(t)
+				var lost, late atomic.Int64
+				var wg sync.WaitGroup
+				for start := time.Now(); time.Since(start) < 3*once; time.Sleep(500 * time.Millisecond) {
+					counts := time.Since(start) > once
+					wg.Go(func() {
+						n, took := (load{callers: 1, calls: 1}).round(t, rt)
+						if lost.Add(n); counts && (n > 0 || took > roundTrip) {
+							late.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				if late.Load() > 0 {
+					t.Errorf("%s of 40: %d calls were lost; after %v %d were lost or waited, want none", says, lost.Load(), once, late.Load())
+				}
+			})
+		})
+	}
+}

@@ -57,7 +57,10 @@ type Word struct {
 	Refused bool // the request was refused
 	Asks    bool // the request was let through to ask what a reset has brought
 	Holds   bool // a request had to wait because of the limit, or will have to
-	Flows   bool // units come back all the time
+
+	// Flows is how many units come back every second, at most, of a limit of which some do
+	// all the time. Zero: none do.
+	Flows float64
 }
 
 // Weigh weighs an answer for or against the limit. It is called before anything else is
@@ -80,7 +83,7 @@ func (b *Belief) Weigh(now meter.Instant, w Word) (obeyed bool) {
 		b.begin(now, &w)
 	default:
 		b.add(w.Left, w.Cost, w.Refused)
-		if !w.Refused && w.Holds && b.spent-(b.most-b.least)-b.flowed(now, &w) > 1-1e-9 && !w.Flows {
+		if !w.Refused && w.Holds && b.spent-(b.most-b.least)-b.flowed(now, &w) > 1-1e-9 {
 			b.contradict() // what was accepted took nothing
 			b.begin(now, &w)
 		}
@@ -120,9 +123,13 @@ func (b *Belief) begin(now meter.Instant, w *Word) {
 	b.began, b.ends, b.last, b.least, b.most, b.spent = now, w.Reset, w.Left, w.Left, w.Left, 0
 }
 
-// flowed is how many units a bucket that is full at its reset may have got back since the
-// window began. A limit that was not seen to fall is no bucket.
+// flowed is how many units may have come back since the window began: at the rate that is
+// known, together with the part of a unit that was there and not stated, or as many as a bucket
+// gets back that is full at its reset. A limit that was not seen to fall is no bucket.
 func (b *Belief) flowed(now meter.Instant, w *Word) float64 {
+	if w.Flows > 0 {
+		return 1 + w.Flows*max(1e-9, now.Sub(b.began).Seconds()) // w.Flows may be infinite
+	}
 	if !b.Firm() {
 		return 0
 	}

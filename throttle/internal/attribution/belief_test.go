@@ -24,7 +24,7 @@ func TestWhoseWordIsObeyed(t *testing.T) {
 	refused := func(w attribution.Word) attribution.Word { w.Refused = true; return w }
 	asks := func(w attribution.Word) attribution.Word { w.Asks = true; return w }
 	free := func(w attribution.Word) attribution.Word { w.Holds = false; return w }
-	flows := func(w attribution.Word) attribution.Word { w.Flows = true; return w }
+	flows := func(w attribution.Word) attribution.Word { w.Flows = math.Inf(1); return w }
 	for _, test := range []struct {
 		name  string
 		words []attribution.Word
@@ -134,6 +134,33 @@ func TestABucketThatIsSpentAsFastAsItFillsIsBelieved(t *testing.T) {
 	}
 }
 
+// Of a bucket that is known to fill all the time, as much as comes back may be spent, and a part
+// of a unit more that was there already. It is contradicted if more is accepted, though the same
+// is left.
+func TestWhatComesBackAllTheTimeContradictsNobody(t *testing.T) {
+	for _, test := range []struct {
+		flows float64
+		every time.Duration
+		want  bool
+	}{
+		{2, 500 * time.Millisecond, true},
+		{2, 400 * time.Millisecond, false},
+		{math.Inf(1), 0, true},
+		{math.Inf(1), time.Millisecond, true},
+		{1e-6, time.Second, false},
+	} {
+		var b attribution.Belief
+		now, obeyed := zero, true
+		for range 20 {
+			obeyed = obeyed && b.Weigh(now, attribution.Word{Size: 10, Cost: 1, Reset: zero.Add(time.Hour), Quota: true, Holds: true, Flows: test.flows})
+			now = now.Add(test.every)
+		}
+		if obeyed != test.want {
+			t.Errorf("%v come back a second, one is accepted every %v: obeyed %t", test.flows, test.every, obeyed)
+		}
+	}
+}
+
 // Adds learns what Weigh learns, or nothing.
 func TestAddsIsWeighWhereNothingHolds(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
@@ -146,7 +173,7 @@ func TestAddsIsWeighWhereNothingHolds(t *testing.T) {
 			now += meter.Instant(pick(0, 1, 1e6, 1e9, 7e10))
 			w := attribution.Word{
 				Left: left, Size: size, Cost: pick(0, 1, 1, 3), Quota: left <= size, Refused: r.IntN(16) == 0,
-				Asks: r.IntN(16) == 0, Holds: r.IntN(4) == 0, Flows: r.IntN(4) == 0,
+				Asks: r.IntN(16) == 0, Holds: r.IntN(4) == 0, Flows: float64(r.IntN(4) / 3),
 			}
 			if left -= pick(1, 1, 1, 0, -1, -3, -size, left, math.NaN()); r.IntN(4) == 0 {
 				left = size

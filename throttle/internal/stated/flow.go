@@ -1,6 +1,7 @@
 package stated
 
 import (
+	"math"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -30,6 +31,22 @@ func (q *Limit) flows() bool {
 		return false
 	}
 	return q.rate() > 0
+}
+
+// returns is how many units of a limit that flows come back every second, at most, if an answer
+// states it as l; zero: it does not flow.
+func (q *Limit) returns(l *headers.Limit) float64 {
+	left, ok := l.Left()
+	full := l.Reset.Value - Coarse // it may have been rounded up by as much
+	switch {
+	case !q.flows():
+		return 0
+	case q.trickles:
+		return q.refill
+	case ok && q.means == headers.Full && l.Reset.Known && full > 0:
+		return max(q.rate(), refill.Rate(q.sizeOr(0), left, full))
+	}
+	return math.Inf(1)
 }
 
 // weighted reports that q is a sliding counter. The processes of a fleet do not find that out, as

@@ -259,7 +259,7 @@ func (q *Limit) weigh(now meter.Instant, a *Answer) {
 	}
 	w := attribution.Word{
 		Left: left, Size: q.sizeOr(0), Cost: cost, Quota: size.Known && size.Value > 0 && left <= size.Value,
-		Refused: a.Refused, Asks: a.Asked, Holds: left < 1 || q.waited(), Flows: q.flows(),
+		Refused: a.Refused, Asks: a.Asked, Holds: left < 1 || q.waited(), Flows: q.returns(l),
 	}
 	w.Reset, _ = q.resetAt(now, now, l)
 	q.ignored = !q.belief.Weigh(now, w)
