@@ -203,7 +203,9 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		}
 		return l.refuse(now, g, s, true)
 	}
-	g.object.served(g.sent)
+	if g.object.served(g.sent); status < http.StatusInternalServerError {
+		l.silent(now, g)
+	}
 	l.well(now, k, g.sent)
 	return news
 }

@@ -194,6 +194,7 @@ func (p *attempt) good(now instant, k *endpoint, s *headers.Signal) (news lesson
 		g := ticket{endpoint: k, sent: sent, cost: p.cost(), permit: &p.permit, r: p.r, booked: p.shared()}
 		if l.returned(&g); !l.terms.pausesOnly {
 			news = l.hear(now, &g, s, false)
+			l.silent(now, &g)
 		}
 	}
 	object.served(sent)

@@ -106,6 +106,19 @@ func (l *learner) partNamed(now instant, q *quota) {
 	}
 }
 
+// silent drops the limits that the request of g drew on and the server states no more. Its answer
+// was good, and was heard.
+func (l *learner) silent(now instant, g *ticket) {
+	for _, q := range slices.Backward(g.endpoint.quotas) { // drop takes q out
+		if q.Heard() == now || !g.bound(q) || g.strange() {
+			continue
+		}
+		if units, _, _ := q.costs(g.cost); q.Silent(g.sent, units) {
+			l.drop(q)
+		}
+	}
+}
+
 // costs is what a request whose cost is c draws of q, and whether that is counted at all:
 // what the caller says, else what others cost before it.
 func (q *quota) costs(c Cost) (units float64, counted, guessed bool) {

@@ -22,7 +22,8 @@ func TestQuotasAreForgotten(t *testing.T) {
 		kept          bool
 	}{{0, 10 * time.Minute, true}, {0, 10*time.Minute + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, 10 * time.Minute, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := left(9, 0)
+			l := left(4, 0)
+			l.Quota = known(5.) // fewer than are served without a word of it until it is forgotten
 			l.Name, l.Window = "a", headers.Opt[time.Duration]{Value: test.window, Known: test.window > 0}
 			tr := telling(t, throttle.Config{}, stating(l), speech{})
 			mustGet(t, tr, "http://h/x")

@@ -53,7 +53,7 @@ func (q *Limit) follows(now meter.Instant, a *Answer, flows bool) bool {
 	default:
 		q.within(now, a.Sent, left, a.Cost, false, reset, true)
 	}
-	q.heard = now
+	q.heard, q.quiet.told = now, false
 	q.tells(now, a.Sent)
 	q.presumed.lasts(l.Reset.Value)
 	return true

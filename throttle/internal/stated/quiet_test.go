@@ -1,11 +1,13 @@
 package stated
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
@@ -71,6 +73,39 @@ func TestWhatOnlyRefusalsStateIsCountedByWhatWasSent(t *testing.T) {
 		now = now.Add(7 * sec) // two of the four are older than a window
 		if got := q.level(now); got != 8 {
 			t.Errorf("it looks like kind %d: %v may be sent, want 8", kind, got)
+		}
+	}
+}
+
+// A limit that good answers stated is gone when eight more that came after its end do not. It is
+// not if only a refusal stated it, or if the answers are from before its end.
+func TestALimitIsGoneWhenItIsStatedNoMore(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		refused bool          // the last answer to state it
+		reset   time.Duration // zero: not stated
+		sent    time.Duration // those that do not, after it
+		want    int           // so many of them; zero: it stays
+	}{
+		{"after the reset", false, 10 * time.Second, 11 * time.Second, goneAfter},
+		{"before the reset", false, 10 * time.Second, 9 * time.Second, 0},
+		{"no reset", false, 0, attribution.StaleAfter + time.Second, goneAfter},
+		{"no reset, a short while ago", false, 0, attribution.StaleAfter, 0},
+		{"stated by a refusal", true, 10 * time.Second, 11 * time.Second, 0},
+	} {
+		q, now := newQuota(), hourIn
+		l := headers.Limit{Quota: known(100.0), Remaining: known(50.0), Reset: headers.Opt[time.Duration]{Value: test.reset, Known: test.reset > 0}}
+		for range 2 {
+			q.Hear(now, &Answer{Sent: now, Limit: &l, Cost: 1, Refused: test.refused})
+		}
+		now = now.Add(test.sent)
+		n := 0
+		for gone := false; n < 3*goneAfter && !gone; n++ {
+			q.Unmentioned(now, false, true, 1)
+			gone = q.Silent(now, 1)
+		}
+		if want := cmp.Or(test.want, 3*goneAfter); n != want {
+			t.Errorf("%s: gone after %d answers, want %d", test.name, n, want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type trail struct {
 // trace keeps q's trail. It learns from an answer to a request of so many
 // units, which drew on q or was sent before q was known.
 func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, drew, refused bool) {
-	if !refused {
+	if q.quiet.told = true; !refused {
 		q.quiet = quiet{}
 	}
 	if !q.keepTrail(now) {
