@@ -62,6 +62,8 @@ func (e *Error) Error() string {
 			what += " exceeds the deadline"
 		case e.deadline:
 			what += " exceeds the " + words.Round(e.bound).String() + " left until the deadline"
+		case e.bound > 0 && e.RetryAfter > 0 && e.RetryAfter <= e.bound: // it has waited before
+			what += " exceeds the rest of the " + words.Round(e.bound).String() + " limit"
 		case e.bound > 0:
 			what += " exceeds the " + words.Round(e.bound).String() + " limit"
 		default:

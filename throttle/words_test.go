@@ -93,6 +93,21 @@ func TestBadSettingsAreNamed(t *testing.T) {
 	}
 }
 
+// Who has waited already is refused because of what is left of the limit of waits, and not
+// because the whole of it is too short.
+func TestARestThatIsTooShortIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(refusing(time.Hour, "")), throttle.Config{})
+		for start := time.Now(); time.Since(start) < 5*time.Minute; time.Sleep(time.Second) {
+			mustGet(t, tr, "http://h/") // until the guess is a pause of 50 s or more
+		}
+		_, err := get(t, throttle.WithMaxWait(t.Context(), 40*time.Second), tr, "http://h/")
+		if want := " exceeds the rest of the 40s limit (paused until "; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want one that says %q", err, want)
+		}
+	})
+}
+
 // TestRefusalsInWords: each says what was refused, with its figures.
 func TestRefusalsInWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
