@@ -1,6 +1,10 @@
 package learn
 
-import "math"
+import (
+	"math"
+
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
+)
 
 // A climb is a search for a higher limit. If a limit is believed to be half of what it is, that
 // explains all that was seen, and nothing is refused. The only sign of it is that requests
@@ -79,7 +83,14 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	queued := float64(now - max(c.idle, m.refused)) // for so long there was a queue, and nothing was refused
 	all := float64(waiting) * wait                  // until all have gone
 	odds := math.Exp2(-2*c.fails) * climbWin
-	if max(odds*max(all, queued), m.bank.faster()*math.Exp2(-c.fails)*all) < price {
+	rate, most := lead.rate(lead.size), all
+	// If a refusal is dear, requests wait for limits that are hardly likely, though the leader has
+	// room. What comes so slowly never refutes these. With cheap refusals it is the other way about: a
+	// climb would get in the way of widening.
+	if price > float64(cooldown.MostGuess) && m.bank.ready(lead, now) <= now {
+		rate, most = min(rate, 1e9/wait), max(all, queued)
+	}
+	if max(odds*max(all, queued), m.bank.faster(rate)*math.Exp2(-c.fails)*most) < price {
 		return c.look(now, base, p, m)
 	}
 	latest := 1 - (1-climbStep)/(1+c.fails)
@@ -97,16 +108,15 @@ func (c *climb) early(now, at, base Instant, p Plan) Plan {
 }
 
 // faster is which part of their wait requests are expected to save if the limit is that of a
-// faster candidate, by the weights of these.
-func (b *bank) faster() (part float64) {
-	lead := b.of[0].rate(b.of[0].size)
+// candidate that is faster than so many units a second, by the weights of these.
+func (b *bank) faster(than float64) (part float64) {
 	for i := range b.of {
 		c := &b.of[i]
 		if c.family == atOnce {
 			continue
 		}
-		if r := c.rate(c.size); r > lead {
-			part += c.weight * (1 - lead/r)
+		if r := c.rate(c.size); r > than {
+			part += c.weight * (1 - than/r)
 		}
 	}
 	return part
