@@ -40,7 +40,8 @@ type FleetConfig struct {
 	WhenDown WhenDown
 
 	// Deadline is how long requests wait for one call to the Store; zero: 50 ms.
-	// Then they continue as WhenDown says; what a later answer charged is given
+	// Together with calls of others that they wait for, that is an eighth longer at
+	// most. Then they continue as WhenDown says; what a later answer charged is given
 	// back. If more than one answer in ten comes later, the Store counts as gone.
 	// The call itself may take a second, so that there is time to make a new
 	// connection. Deadline should be some ten round trips.

@@ -10,7 +10,7 @@ import (
 )
 
 func newQueue(f *Fleet, keys []Key) *queue {
-	q := &queue{f: f, keys: slices.Clone(keys), late: newLateness(keys, f.c, time.Now())}
+	q := &queue{f: f, keys: slices.Clone(keys), late: newLateness(keys, f.c, time.Now()), far: f.guard.far()}
 	q.units = []string{meter.Requests}
 	for _, d := range keys {
 		for _, r := range d.Rates {
@@ -145,17 +145,17 @@ func (q *queue) back(batch []*waiter) {
 	}
 }
 
-// answered grants or refuses the requests of a batch, as the store answered.
-func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked, sent time.Time, extra int64) {
-	now := time.Now()
-	b := newBatch(q, booking, r, sent)
-	if tallySpent(booking, r) {
+// answered grants or refuses the requests of a call, as the store answered.
+func (q *queue) answered(call *ride, r store.Booked) {
+	now, batch := time.Now(), call.batch
+	b := newBatch(q, call.booking, r, call.sent)
+	if tallySpent(call.booking, r) {
 		q.back(batch)
 		q.short = false
 		q.refuseAll(Spent)
 		return
 	}
-	q.flight.heard(q, booking, r, now)
+	q.flight.heard(q, call.booking, r, now)
 	if units := b.charged(); q.flight.over && !isZero(units) { // the window became smaller meanwhile
 		b.refund(units, b.place)
 		q.awaitPlace(batch, now)
@@ -163,11 +163,11 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 	}
 	switch r.Outcome {
 	case store.BookedAll:
-		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
+		q.short = call.alone && call.extra == 0
 		for i, w := range batch {
 			q.grant(w, b, now, q.after(batch[i+1:])...)
 		}
-		q.lease.begin(q, b, batch[0].cost, extra)
+		q.lease.begin(q, b, batch[0].cost, call.extra)
 		q.flight.yield(q, now)
 	case store.BookedOne:
 		q.short = true

@@ -208,3 +208,7 @@ func (g *guard) tripTime() time.Duration {
 	defer g.mu.Unlock()
 	return g.trip
 }
+
+// far reports whether calls take so long that a request which waits for one to end, and then for
+// its own, may wait longer than Deadline.
+func (g *guard) far() bool { return 3*g.tripTime() > g.f.c.Deadline }

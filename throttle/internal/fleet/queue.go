@@ -14,7 +14,7 @@ const (
 
 // queue holds the requests that draw on the same keys until the store has
 // booked them. At most two calls are under way, the second one for no fewer
-// requests than the first. While the keys are short each call is for one request,
+// requests than the first, and more only if the store is far: see farGap. While the keys are short each call is for one request,
 // and the next one follows when that request may start, see turn. So processes take
 // turns then, however many requests wait in each.
 type queue struct {
@@ -29,6 +29,7 @@ type queue struct {
 	calls     int       // under way
 	riding    int       // requests that wait for these calls
 	short     bool      // the keys had too little room at the last call
+	far       bool      // calls take so long that nobody waits for one before its own
 	notBefore time.Time // no call is made before
 	turn      turn
 	refused   shortage
@@ -69,6 +70,7 @@ func (s *shortage) sure() time.Time { return s.until.Add(-s.guess) }
 type waiter struct {
 	priority int
 	cost     []int64
+	since    time.Time // when it entered
 	ends     time.Time // its wait must end by then
 	byCaller bool      // by the caller's own deadline
 	held     bool      // Options.Held
@@ -81,6 +83,7 @@ type waiter struct {
 func (q *queue) enter(w *waiter) {
 	q.mu.Lock()
 	now := time.Now()
+	w.since = now
 	if q.notBefore.After(now) && q.refused.bars(w, now) {
 		if len(q.waiting) > 0 || covers(w.cost, q.refused.cost) {
 			q.refuse(w, q.tooLong(w, now, q.refused.until.Sub(now), q.refused))
@@ -207,7 +210,7 @@ func (q *queue) pump(now time.Time) {
 		if q.lease.serve(q, now) {
 			continue
 		}
-		if q.full() {
+		if q.full() && !q.hurries(now) {
 			return
 		}
 		if q.flight.unit > 0 && q.f.awaits(q) {
@@ -246,6 +249,24 @@ func (q *queue) full() bool {
 		return q.calls > q.turn.more
 	}
 	return q.calls > 1 || q.calls == 1 && len(q.waiting) < q.riding
+}
+
+// farGap is which part of Deadline a request waits at most for others' calls to a store that is
+// far: one whose calls take more than a third of Deadline. To wait for a call to end and then for
+// its own could take twice Deadline there. A smaller part would mean more than eight calls under way.
+const farGap = 8
+
+// hurries reports whether a call may be made although others are under way, because the first that
+// waits has waited for long enough. If not, it sets the timer for when it will have.
+func (q *queue) hurries(now time.Time) bool {
+	if q.short || !q.far || q.calls >= mostCalls {
+		return false
+	}
+	wait := q.waiting[0].since.Add(q.f.c.Deadline / farGap).Sub(now)
+	if wait > 0 {
+		q.arm(wait)
+	}
+	return wait <= 0
 }
 
 // still stops the timers of those that wait.

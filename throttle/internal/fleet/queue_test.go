@@ -195,28 +195,26 @@ func TestFleetCallsOnTheirWay(t *testing.T) {
 // the lease that only one went.
 func TestFleetIsShort(t *testing.T) {
 	for _, test := range []struct {
-		batch, waiting int
-		extra          int64
-		short          bool
-	}{{1, 0, 0, false}, {1, 1, 0, true}, {1, 1, 1, false}, {2, 1, 0, false}, {2, 0, 0, false}} {
+		batch int
+		alone bool
+		extra int64
+		short bool
+	}{{1, false, 0, false}, {1, true, 0, true}, {1, true, 1, false}, {2, false, 0, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			q := queueOn(testFleet(t, farstore.New(0), Config{Lease: time.Second}), "200/s")
-			b := q.booking(time.Now())
-			var batch []*waiter
+			call := &ride{q: q, booking: q.booking(time.Now()), sent: time.Now(), extra: test.extra, alone: test.alone}
 			for range test.batch {
-				batch = append(batch, waitsIn(1, time.Second))
+				call.batch = append(call.batch, waitsIn(1, time.Second))
 			}
-			for range test.waiting {
-				q.waiting = append(q.waiting, waitsIn(1, time.Second))
-			}
+			q.waiting = append(q.waiting, waitsIn(1, time.Second)) // it may have come meanwhile
 			q.short = !test.short
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			q.answered(batch, b, store.Booked{Outcome: store.BookedAll, Keys: []store.Standing{{Levels: []float64{1}}}}, time.Now(), test.extra)
+			q.answered(call, store.Booked{Outcome: store.BookedAll, Keys: []store.Standing{{Levels: []float64{1}}}})
 			if q.short != test.short {
 				t.Errorf("%+v: short %t", test, q.short)
 			}
-			if g := batch[0].grant; g == nil || q.lease.held(time.Now()) != (test.extra > 0) {
+			if g := call.batch[0].grant; g == nil || q.lease.held(time.Now()) != (test.extra > 0) {
 				t.Errorf("%+v: a grant of %+v, a lease of %d", test, g, q.lease.left)
 			}
 			q.lease.left = 0 // the store knows nothing of it

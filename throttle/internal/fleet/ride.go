@@ -24,6 +24,7 @@ type ride struct {
 	booking store.Booking
 	sent    time.Time
 	extra   int64           // requests for which a lease is booked, too
+	alone   bool            // others waited, for which there was probably no room
 	told    []*move         // what the store is told by the call
 	over    *time.Timer     // calls leave at Deadline; nil: the request makes the call itself, with cut
 	cut     context.Context // see over
@@ -38,7 +39,7 @@ type ride struct {
 func (q *queue) send(now time.Time) bool {
 	b := q.booking(now)
 	n := q.batch(&b)
-	r := &ride{q: q, batch: slices.Clone(q.waiting[:n]), sent: now}
+	r := &ride{q: q, batch: slices.Clone(q.waiting[:n]), sent: now, alone: n == 1 && len(q.waiting) > 1}
 	r.extra = q.lease.extend(q, &b, n)
 	b.MaxWait = min(q.late.ahead(), max(0, r.batch[0].ends.Sub(now)))
 	r.told = q.late.tell(&b, now, -1)
@@ -145,7 +146,7 @@ func (r *ride) heard(booked store.Booked, err error) {
 		q.back(r.batch)
 	} else {
 		q.heard(r.booking, booked, r.sent)
-		q.answered(r.batch, r.booking, booked, r.sent, r.extra)
+		q.answered(r, booked)
 	}
 	q.late.heard(q, r.told, r.sent, booked, err)
 	if len(r.batch) > 1 {
@@ -161,6 +162,7 @@ func (r *ride) heard(booked store.Booked, err error) {
 func (r *ride) ends() {
 	r.q.calls--
 	r.q.riding -= len(r.batch)
+	r.q.far = r.q.f.guard.far()
 }
 
 // leave returns the requests to the queue, without the answer.

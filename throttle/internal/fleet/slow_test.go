@@ -73,6 +73,65 @@ func TestSlowStoreServesWhatADeadOneDoes(t *testing.T) {
 	}
 }
 
+// longestWaits lets callers take for eight seconds from a store with such round trips, whose answer
+// or silence is all that they wait for. It returns the longest wait, and which part were longer than most.
+func longestWaits(t *testing.T, callers int, trip func(*rand.Rand) time.Duration, most time.Duration) (longest time.Duration, longer float64) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, uint64(callers)))
+		f := testFleet(t, farstore.Vary(func() time.Duration { return trip(r) }), Config{Members: 1})
+		keys := on("k", rates("1000000/s bucket 1000000")...)
+		take(f, t.Context(), keys, nil, 0, time.Minute) // before, it is not known how far the store is
+		var mu sync.Mutex
+		var n, over float64
+		var all sync.WaitGroup
+		end := time.Now().Add(8 * time.Second)
+		for i := range callers {
+			pause := rand.New(rand.NewPCG(2, uint64(i)))
+			all.Go(func() {
+				for time.Now().Before(end) {
+					begin := time.Now()
+					if _, err := take(f, context.Background(), keys, nil, 0, time.Minute); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					d := time.Since(begin)
+					longest = max(longest, d)
+					if n++; d > most {
+						over++
+					}
+					mu.Unlock()
+					time.Sleep(1 + time.Duration(pause.Int64N(int64(20*time.Millisecond))))
+				}
+			})
+		}
+		all.Wait()
+		longer = over / n
+	})
+	return longest, longer
+}
+
+// However slow the store is, and however many requests come, none waits for it longer than Deadline,
+// and an eighth of that for the calls of others. Where some answers come in time and some do not, a
+// few wait for two calls, one after the other.
+func TestRequestsWaitForASlowStoreUntilDeadline(t *testing.T) {
+	const most = 50*time.Millisecond*(farGap+1)/farGap + time.Millisecond // what a share grants comes that much later
+	for _, callers := range []int{1, 2, 16, 100} {
+		for _, ms := range []int64{10, 15, 20, 25, 30, 45, 49, 55, 100, 300, 900, 2000} {
+			rtt := time.Duration(ms) * time.Millisecond
+			t.Run(fmt.Sprint(callers, " ", rtt), func(t *testing.T) {
+				steady := func(*rand.Rand) time.Duration { return rtt }
+				if longest, _ := longestWaits(t, callers, steady, most); longest > most {
+					t.Errorf("waited %v, want at most %v", longest, most)
+				}
+				varies := func(r *rand.Rand) time.Duration { return rtt/2 + time.Duration(r.Int64N(int64(rtt))) }
+				if longest, longer := longestWaits(t, callers, varies, most); longer > .005 {
+					t.Errorf("trips of about %v: %.4f waited for longer than %v, up to %v", rtt, longer, most, longest)
+				}
+			})
+		}
+	}
+}
+
 // pooled is a store behind connections, which take long to make and are lost
 // with a call that is cut off.
 type pooled struct {
