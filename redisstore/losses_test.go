@@ -152,6 +152,46 @@ func TestHalfIsCutOff(t *testing.T) {
 	t.Logf("%d requests in %.1f s, %.2f of the rate", n, took, float64(n)/rate/took)
 }
 
+// TestSlowRedisServesWhatADeadOneDoes: when each answer of Redis comes later than Deadline, processes
+// are served as when it is gone. When that begins and when it ends, a burst can come in addition, and
+// one request of each process.
+func TestSlowRedisServesWhatADeadOneDoes(t *testing.T) {
+	const members, callers, rate, burst = 8, 2, 80, 8
+	s, a := startServer(t), startAPI(t)
+	proxy, _ := proxied(t, s)
+	ws := processes(t, members, job{Redis: proxy.Listen, Members: members, Callers: callers, Budgets: map[string]string{a.host: "80/s"}})
+	a.await(t, rate)
+	served := make(map[string]float64) // a second
+	for i, fault := range []string{"latency", "timeout"} {
+		if i > 0 {
+			time.Sleep(6 * time.Second) // until all have asked again
+		}
+		begin := time.Now().UnixMicro()
+		toxic(t, proxy, `{"name":"x","type":"`+fault+`","attributes":{"latency":100,"timeout":0}}`)
+		time.Sleep(time.Second) // until all processes go on alone
+		alone := time.Now().UnixMicro()
+		a.await(t, 4*rate)
+		end := time.Now().UnixMicro()
+		if err := proxy.Toxics.RemoveToxic(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		at := a.seen()
+		slices.Sort(at)
+		n, took := before(at, end)-before(at, begin), float64(end-begin)/1e6
+		served[fault] = float64(before(at, end)-before(at, alone)) / (float64(end-alone) / 1e6)
+		if most := rate*took + 2*(burst+members) + members*callers; float64(n) > most {
+			t.Errorf("%s: %d requests in %.1f s, want at most %.0f", fault, n, took, most)
+		}
+		t.Logf("%s: %d requests in %.1f s, %.2f of the rate", fault, n, took, float64(n)/took/rate)
+	}
+	if d := end(t, ws); d.Failed > 0 {
+		t.Errorf("%d requests failed", d.Failed)
+	}
+	if served["latency"] < .9*served["timeout"] {
+		t.Errorf("%.0f requests a second with a slow Redis, want .9 of the %.0f with a dead one", served["latency"], served["timeout"])
+	}
+}
+
 // TestStateIsLostUnderProcesses: a bucket is spent by processes when Redis loses all, falls back to
 // a dump of some seconds ago, or throws the key away. They put back what they remember: one that
 // comes new with the dump gets nothing that was spent, and with the others what those leave.
