@@ -25,7 +25,7 @@ func (l *Limiter) takeShared(ctx context.Context, keys []string, c Cost, g *Gran
 	if err != nil {
 		return err
 	}
-	booked, refusal := l.fleet.Book(ctx, shared, c, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, start)})
+	booked, refusal := l.fleet.Book(ctx, shared, c, l.options(ctx, start))
 	if refusal != nil {
 		g.Cancel()
 		*g = Grant{}
@@ -37,9 +37,10 @@ func (l *Limiter) takeShared(ctx context.Context, keys []string, c Cost, g *Gran
 	return nil
 }
 
-// patience is what is left of MaxWait since begin.
-func (l *Limiter) patience(ctx context.Context, begin time.Time) time.Duration {
-	return max(0, maxWaitFrom(ctx, l.limits.maxWait)) - time.Since(begin)
+// options are those of a booking of one who has waited since begin.
+func (l *Limiter) options(ctx context.Context, begin time.Time) fleet.Options {
+	now := time.Now()
+	return fleet.Options{Priority: priorityFrom(ctx), MaxWait: max(0, maxWaitFrom(ctx, l.limits.maxWait)) - now.Sub(begin), Now: now}
 }
 
 // takePartShared takes what both have, or waits for one. What the store has is
@@ -56,13 +57,13 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, m want) (g Gra
 	n = g.some(m.upTo)
 	part := min(n, max(1, l.sharedRoom(keys, m.unit)))
 	for {
-		wait := l.patience(ctx, start)
+		o := l.options(ctx, start)
 		if part > 1 {
-			wait = -1
+			o.MaxWait = -1
 		}
 		cost := Cost{requests: 0}
 		cost[m.unit] = part
-		booked, refusal := l.fleet.Book(ctx, keys, cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: wait})
+		booked, refusal := l.fleet.Book(ctx, keys, cost, o)
 		if refusal == nil {
 			if g.fleet = booked; !m.place {
 				booked.Done()

@@ -215,19 +215,32 @@ func (t *several) named(err error) error {
 func (l *Limiter) shared(keys []string) (list []fleet.Key, err error) {
 	for _, key := range keys {
 		e, s := l.lock(key)
-		r := s.rule
+		drawn, err := s.shared(key), s.rule.err
 		e.Unlock()
-		if r.err != nil {
-			return nil, r.err
+		if err != nil {
+			return nil, err
 		}
 		if len(keys) == 1 {
-			return r.shared(key), nil
+			return drawn, nil
 		}
 		if !slices.ContainsFunc(list, func(k fleet.Key) bool { return k.ID == key }) {
-			list = append(list, r.shared(key)...)
+			list = append(list, drawn...)
 		}
 	}
 	return list, nil
+}
+
+// shared is what key, of which s is kept, draws on in the Store. Its lock is held.
+func (s *subject) shared(key string) []fleet.Key {
+	switch {
+	case s.rule.err != nil:
+		return nil
+	case s.over:
+		return s.rule.shared(key)
+	case s.drawn == nil:
+		s.drawn = s.rule.shared(key)
+	}
+	return s.drawn
 }
 
 func (r *rule) shared(key string) []fleet.Key {

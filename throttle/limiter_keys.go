@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -18,6 +19,7 @@ type subject struct {
 	first *queue.Account       // on which the key's grants drew while it was small; nil: it never was
 	joint map[*queue.Group]int // groups of other keys, of which so many wait for this one too; nil: none
 
+	drawn []fleet.Key    // what rule draws on in the Store; nil: not asked for yet, or over
 	word  *atomic.Uint64 // of the newest grants; nil: none yet
 	flags uint8          // bits of word that grants have
 	over  bool           // shared by keys of one rule for which there was no room
@@ -158,7 +160,7 @@ func (l *Limiter) renew(e *queue.Domain, s *subject, r *rule, version uint32) {
 	if s.rule != nil {
 		defer s.redraw(e)
 	}
-	s.rule, s.version = r, version
+	s.rule, s.version, s.drawn = r, version, nil
 	s.Gate.Group = &s.Group
 	old := make([]*queue.Account, 0, len(s.own))
 	for _, m := range s.own {

@@ -46,10 +46,10 @@ func (q *queue) draws(ds []Key) bool {
 	})
 }
 
-func (q *queue) vector(c map[string]int64) []int64 {
-	v := make([]int64, len(q.units))
-	for i, unit := range q.units {
-		v[i] = min(meter.CostOf(c, unit), store.MaxAmount/mostInBatch/2)
+// vector appends a cost by the units of q to v, which is empty.
+func (q *queue) vector(v []int64, c map[string]int64) []int64 {
+	for _, unit := range q.units {
+		v = append(v, min(meter.CostOf(c, unit), store.MaxAmount/mostInBatch/2))
 	}
 	if p := &q.flight; p.unit > 0 {
 		v[p.unit], v[p.unit+1] = 1, 0
@@ -98,16 +98,15 @@ func (q *queue) limitsOf(k Key, now time.Time) []store.Limit {
 // store probably has room for. It returns their number.
 func (q *queue) batch(b *store.Booking) int {
 	n := 0
-	all := make([]int64, len(q.units))
+	all, next := make([]int64, len(q.units)), make([]int64, len(q.units))
 	for n < len(q.waiting) && n < mostInBatch {
-		next := slices.Clone(all)
 		for i, c := range q.waiting[n].cost {
-			next[i] += c
+			next[i] = all[i] + c
 		}
 		if n > 0 && !holds(b, next) {
 			break
 		}
-		all = next
+		all, next = next, all
 		n++
 	}
 	setCosts(b, q.waiting[0].cost, all)

@@ -54,6 +54,7 @@ type Key struct {
 type Options struct {
 	Priority int           // higher goes first, equal ones in the order of their arrival
 	MaxWait  time.Duration // the longest wait; the context's deadline counts, too. Negative: no wait
+	Now      time.Time     // when MaxWait begins, if the caller has just read the clock; zero: Book reads it
 	// Held says that Answered or Cancel of the Grant will be called when the answer has
 	// come. Otherwise units count from the grant.
 	Held bool

@@ -148,13 +148,16 @@ func (f *Fleet) Book(ctx context.Context, keys []Key, cost map[string]int64, o O
 	if ctx.Err() != nil {
 		return nil, &Refusal{Err: context.Cause(ctx)}
 	}
-	now := time.Now()
-	w := &waiter{priority: o.Priority, held: o.Held, done: make(chan struct{}), ends: now.Add(max(0, o.MaxWait))}
+	now := o.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	w := &waiter{priority: o.Priority, held: o.Held, done: make(chan struct{}), since: now, ends: now.Add(max(0, o.MaxWait))}
 	if d, ok := ctx.Deadline(); ok && d.Before(w.ends) {
 		w.ends, w.byCaller = d, true
 	}
 	q := f.queue(keys)
-	w.cost = q.vector(cost)
+	w.cost = q.vector(w.few[:0], cost)
 	q.enter(w)
 	select {
 	case <-w.done:
@@ -192,7 +195,7 @@ func (f *Fleet) queue(keys []Key) *queue {
 		q = newQueue(f, keys)
 		f.queues[name] = q
 	}
-	q.guests++
+	q.guests.Add(1)
 	return q
 }
 
@@ -234,7 +237,7 @@ func (f *Fleet) Outlook(keys []Key) time.Duration {
 func (f *Fleet) sweep(now time.Time) {
 	looked := 0
 	for name, q := range f.queues {
-		if q.guests == 0 && q.mu.TryLock() { // Lock could deadlock: others lock q.mu first
+		if q.guests.Load() == 0 && q.mu.TryLock() { // Lock could deadlock: others lock q.mu first
 			if q.idle(now) {
 				delete(f.queues, name)
 			}

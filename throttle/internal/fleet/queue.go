@@ -3,6 +3,7 @@ package fleet
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/store"
@@ -22,7 +23,7 @@ type queue struct {
 	keys   []Key
 	units  []string        // of all keys; costs are in this order
 	limits [][]store.Limit // per key; nil: they change with the time of day, or with a Window
-	guests int             // requests that are about to enter; guarded by Fleet.mu
+	guests atomic.Int32    // requests that are about to enter; it grows under Fleet.mu, and falls under mu
 
 	mu        sync.Mutex
 	waiting   []*waiter // in the order in which they go
@@ -40,6 +41,8 @@ type queue struct {
 	lease     lease
 	late      lateness
 	flight    flight
+	gathers   bool           // those that are granted are told when mu has been given up
+	granted   []*waiter      // these
 	entering  *waiter        // the request that is in enter
 	own       *ride          // a call that entering makes on its own goroutine
 	slow      bool           // the last such call was cut off
@@ -69,21 +72,25 @@ func (s *shortage) sure() time.Time { return s.until.Add(-s.guess) }
 
 type waiter struct {
 	priority int
+	few      [3]int64 // room for cost
 	cost     []int64
-	since    time.Time // when it entered
+	since    time.Time // when it came
 	ends     time.Time // its wait must end by then
 	byCaller bool      // by the caller's own deadline
 	held     bool      // Options.Held
 	gone     bool      // it gave up, or was refused
 	done     chan struct{}
-	grant    *Grant
+	own      Grant
+	grant    *Grant // nil: none yet; or &own
 	refusal  *Refusal
 }
 
 func (q *queue) enter(w *waiter) {
 	q.mu.Lock()
-	now := time.Now()
-	w.since = now
+	now := w.since
+	if !q.joins(now) {
+		now = time.Now()
+	}
 	if q.notBefore.After(now) && q.refused.bars(w, now) {
 		if len(q.waiting) > 0 || covers(w.cost, q.refused.cost) {
 			q.refuse(w, q.tooLong(w, now, q.refused.until.Sub(now), q.refused))
@@ -98,9 +105,7 @@ func (q *queue) enter(w *waiter) {
 	if !w.gone {
 		q.waiting = slices.Insert(q.waiting, i, w)
 	}
-	q.f.mu.Lock()
-	q.guests--
-	q.f.mu.Unlock()
+	q.guests.Add(-1)
 	q.entering = w
 	q.pump(now)
 	if q.own == nil && w.grant == nil && w.refusal == nil {
@@ -112,6 +117,13 @@ func (q *queue) enter(w *waiter) {
 	if r != nil {
 		r.drive()
 	}
+}
+
+// joins reports whether one who has come at now, or a moment later, can only wait with others. It
+// needs no newer time then.
+func (q *queue) joins(now time.Time) bool {
+	busy := q.calls > 1 || q.calls == 1 && len(q.waiting)+1 < q.riding
+	return busy && !q.short && !q.far && q.lease.left == 0 && !q.notBefore.After(now)
 }
 
 // covers reports whether a asks for at least as much as b of everything.
@@ -147,14 +159,13 @@ func (q *queue) end(w *waiter, r *Refusal) {
 // refused then. The timer is never due when it is made; testnet.Wait says why.
 func (q *queue) watch(w *waiter) {
 	at := w.ends.Add(q.f.c.Deadline)
-	d := max(1, time.Until(at))
-	switch {
-	case q.over == nil:
-		q.over = time.AfterFunc(d, q.ringOver)
-	case at.Before(q.overAt):
-		q.over.Reset(d)
-	default:
+	if q.over != nil && !at.Before(q.overAt) {
 		return
+	}
+	if d := max(1, time.Until(at)); q.over == nil {
+		q.over = time.AfterFunc(d, q.ringOver)
+	} else {
+		q.over.Reset(d)
 	}
 	q.overAt = at
 }
@@ -186,14 +197,18 @@ func (q *queue) grant(w *waiter, b *batch, ready time.Time, after ...int64) {
 		}
 		return
 	}
-	w.grant = &Grant{q: q, batch: b, cost: w.cost, after: after, ready: ready}
-	if b != nil {
+	w.own = Grant{q: q, batch: b, cost: w.cost, after: after, ready: ready}
+	if w.grant = &w.own; b != nil {
 		w.grant.place = b.place
 	}
 	if w.held {
 		q.late.hold(q, w.grant)
 	}
 	q.flight.begins(q, w.grant)
+	if q.gathers {
+		q.granted = append(q.granted, w)
+		return
+	}
 	close(w.done)
 }
 

@@ -20,7 +20,7 @@ func queueOn(f *Fleet, budget string) *queue {
 
 // waitsIn is somebody who enters a queue and can wait that long.
 func waitsIn(n int64, d time.Duration) *waiter {
-	return &waiter{cost: []int64{n}, ends: time.Now().Add(d), done: make(chan struct{})}
+	return &waiter{cost: []int64{n}, since: time.Now(), ends: time.Now().Add(d), done: make(chan struct{})}
 }
 
 // What the rates of a queue ask of those that answer late: of several, the most.
@@ -57,7 +57,7 @@ func TestFleetQueueUnits(t *testing.T) {
 		if want := []string{meter.Requests, "tokens", "bytes"}; !slices.Equal(q.units, want) {
 			t.Errorf("%v, want %v", q.units, want)
 		}
-		if got, want := q.vector(map[string]int64{"tokens": 4}), []int64{1, 4, 0}; !slices.Equal(got, want) {
+		if got, want := q.vector(nil, map[string]int64{"tokens": 4}), []int64{1, 4, 0}; !slices.Equal(got, want) {
 			t.Errorf("costs %v, want %v", got, want)
 		}
 	})

@@ -146,16 +146,37 @@ func (r *ride) heard(booked store.Booked, err error) {
 		q.back(r.batch)
 	} else {
 		q.heard(r.booking, booked, r.sent)
+		if q.gathers = len(r.batch) > 1; q.gathers {
+			q.granted = make([]*waiter, 0, len(r.batch))
+		}
 		q.answered(r, booked)
+		q.gathers = false
 	}
 	q.late.heard(q, r.told, r.sent, booked, err)
 	if len(r.batch) > 1 {
-		q.mu.Unlock()
-		runtime.Gosched() // callers that ask again at once can join the next batch
-		q.mu.Lock()
+		r.rejoin()
 	}
 	r.ends()
 	q.pump(time.Now())
+}
+
+// rejoin tells those that were granted, and lets callers that ask again at once join the next
+// batch: it goes on when no more come, or as many wait as were served. q.mu is held, but given up
+// meanwhile. To wake many under the lock would only let them wait for it.
+func (r *ride) rejoin() {
+	q := r.q
+	granted := q.granted
+	q.granted = nil
+	for n := -1; n < len(q.waiting) && n < len(r.batch); {
+		n = len(q.waiting)
+		q.mu.Unlock()
+		for _, w := range granted {
+			close(w.done)
+		}
+		granted = nil
+		runtime.Gosched()
+		q.mu.Lock()
+	}
 }
 
 // ends notes that the call does not count any more. q.mu is held.
