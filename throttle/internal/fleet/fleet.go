@@ -38,29 +38,6 @@ type Fleet struct {
 	flying  map[string]*flying // by key
 }
 
-// heardOf is what the store last said of a key, and when.
-type heardOf struct {
-	store.Standing
-	when  time.Time
-	sent  time.Time // the call
-	clock int64     // what the store's clock read then, in microseconds; zero: unknown
-}
-
-// now is what the store's clock should read now; zero: unknown. A process that was suspended
-// with its machine finds out by the wall clock how long that was. If the store's clock
-// has stepped with that of this machine, nobody finds out.
-func (h heardOf) now(now time.Time) int64 {
-	if h.clock == 0 {
-		return 0
-	}
-	return h.clock + max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)), 0).Microseconds()
-}
-
-// mostKeys is for how many keys it is remembered what the store last said. That is sent with
-// later calls, by which a store that has lost its state gets it back; keys that are forgotten
-// do not help with that.
-const mostKeys = 10000
-
 // New returns a Fleet that asks s. Close ends it.
 func New(s store.Store, c Config) *Fleet {
 	if c.Deadline == 0 {
@@ -246,42 +223,6 @@ func (f *Fleet) sweep(now time.Time) {
 		if looked++; looked == 2 {
 			return
 		}
-	}
-}
-
-// recall returns what the store last said of key, if that was about so many limits.
-func (f *Fleet) recall(key string, limits int, now time.Time) store.Seen {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s, ok := f.seen[key]
-	if !ok || len(s.Levels) != limits {
-		return store.Seen{}
-	}
-	return store.Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when)), Clock: s.now(now)}
-}
-
-// heard remembers what a call said of each key that was sent then. Of two calls at the same
-// time, the one that the store served later counts.
-func (f *Fleet) heard(b store.Booking, r store.Booked, sent time.Time) {
-	now := time.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, d := range b.Draws {
-		k, clock := r.Keys[i], clockOf(b, r, i)
-		old, ok := f.seen[d.Key]
-		if k.Gen == 0 || !possible(k.At, clock) || ok && old.Gen == k.Gen && old.At > k.At {
-			continue
-		}
-		for key := range f.seen {
-			if ok || len(f.seen) < mostKeys {
-				break
-			}
-			delete(f.seen, key) // any: the map's order is random
-		}
-		if n := ratedLimits(d); n < len(d.Limits) {
-			k.Levels = k.Levels[:n] // tallies remember their own
-		}
-		f.seen[d.Key] = heardOf{k, now, sent, clock}
 	}
 }
 

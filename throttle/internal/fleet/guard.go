@@ -25,6 +25,7 @@ type guard struct {
 	probing bool          // a probe is under way
 	busy    time.Time     // when it last said that it is busy
 	trip    time.Duration // how long calls take, smoothed
+	stepped time.Time     // when its clock was last heard to step again and again; zero: never
 }
 
 const (
@@ -50,6 +51,13 @@ const (
 	// are short again. To find out that it is gone takes some 0.3 s, and to begin alone as
 	// much: together an eighth of a pause of 5 s at most.
 	guardSteady = 10
+
+	// guardClock is within which time a clock that steps twice is one that steps again and again. One
+	// that is set right steps once, and so it seems if another server takes over.
+	guardClock = time.Minute
+	// guardStill is for how long such a clock must not have stepped when the store comes back: of two
+	// times that it tells by turns, six probes hear the same one time in thirty.
+	guardStill = 6 * guardProbeMost
 
 	// Returns is within which time all processes ask a store again that has come back.
 	Returns = guardProbeMost
@@ -124,6 +132,10 @@ func (g *guard) served(now time.Time, took time.Duration, probe bool) {
 	}
 	g.trip += (took - g.trip) / 8
 	if g.state == Gone && !probe {
+		return
+	}
+	if g.state == Gone && !g.still(now) {
+		g.fails(now, 0, true)
 		return
 	}
 	if g.state == Gone {

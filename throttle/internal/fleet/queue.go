@@ -231,7 +231,7 @@ func (q *queue) pump(now time.Time) {
 		if q.flight.unit > 0 && q.f.awaits(q) {
 			return
 		}
-		if q.notBefore.After(now) {
+		if q.notBefore.After(now) && q.f.guard.now() != Gone {
 			q.arm(q.notBefore.Sub(now))
 			return
 		}

@@ -243,7 +243,9 @@ func (q *queue) probe(now time.Time) {
 			}
 			q.heard(b, r, begin)
 			if took <= q.f.c.Deadline {
-				q.repay(ctx, time.Now())
+				if q.f.guard.steady(time.Now()) {
+					q.repay(ctx, time.Now())
+				}
 				break
 			}
 		}
