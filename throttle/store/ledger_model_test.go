@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-var modelStates = flag.Int("ledger.states", 3000, "how many states of each model of the ledger are explored")
+var modelStates = flag.Int("ledger.states", testnet.Drawn(12000, 3000), "how many states of each model of the ledger are explored")
 
 // The model is a ledger and two or three processes that ask it for one unit at a
 // time, over a network that delays, reorders and loses messages. What they do is
