@@ -2,12 +2,15 @@ package fleet
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -151,5 +154,43 @@ func TestCloseEndsACallOfOnesOwn(t *testing.T) {
 		if synctest.Wait(); !ended.Load() || time.Since(begin) > 30*time.Millisecond {
 			t.Errorf("ended %v after %v", ended.Load(), time.Since(begin))
 		}
+	})
+}
+
+// Many callers share calls, and what a grant costs each is little: what waits for it, and how that
+// is woken.
+func TestManyCallersShareCalls(t *testing.T) {
+	const callers, each = 64, 100
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		f := testFleet(t, s, Config{})
+		keys := on("k", rates("1000000/s bucket 1000000")...)
+		all := func() {
+			var wg sync.WaitGroup
+			for range callers {
+				wg.Go(func() {
+					for range each {
+						if _, err := take(f, t.Context(), keys, nil, 0, time.Minute); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		}
+		all() // those that come first do not come together
+		calls := s.Books()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		all()
+		runtime.ReadMemStats(&after)
+		calls = s.Books() - calls
+		if most := 3 * each; calls > most {
+			t.Errorf("%d calls for %d grants, want at most %d", calls, callers*each, most)
+		}
+		if got := float64(after.Mallocs-before.Mallocs) / (callers * each); got > 4 && !testnet.Race {
+			t.Errorf("%.1f allocations for each grant, want at most 4", got)
+		}
+		t.Logf("%d calls, %.1f allocations for each grant", calls, float64(after.Mallocs-before.Mallocs)/(callers*each))
 	})
 }
