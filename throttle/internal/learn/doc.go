@@ -33,8 +33,8 @@
 //
 // After a refusal, each acceptance earns trust: one more may be under way that a candidate allows.
 // Refusals come at once, also from a server that works for a minute on what it accepts. So a request
-// that is under way for far longer than refusals take earns the same trust, unless a limit on
-// requests at a time may be what refuses.
+// that is under way for far longer than refusals take counts as accepted, unless the host may be down
+// or refuses other processes, too, of which is heard late.
 //
 // The level of a shape does not depend on its size. So one replay of the log gives
 // all levels: an accepted request shows that the size is at least the level that it
