@@ -15,9 +15,10 @@ const (
 
 // queue holds the requests that draw on the same keys until the store has
 // booked them. At most two calls are under way, the second one for no fewer
-// requests than the first, and more only if the store is far: see farGap. While the keys are short each call is for one request,
-// and the next one follows when that request may start, see turn. So processes take
-// turns then, however many requests wait in each.
+// requests than the first, and more only if the store is far: see farGap. While
+// the keys are short each call is for one request, and the next one follows when
+// that request may start, see turn. So processes take turns then, however many
+// requests wait in each.
 type queue struct {
 	f      *Fleet
 	keys   []Key
