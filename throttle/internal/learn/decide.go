@@ -133,10 +133,21 @@ func (m *mind) next(now Instant, waiting int, l *Learner) Plan {
 	return p
 }
 
+// mostEarned is up to which number acceptances earn that more may be under way: beyond that, riskEarned
+// would let five more refusals be expected.
+const mostEarned = 1 << 10
+
+// earn lets n more be under way, as n were accepted.
+func (m *mind) earn(n int) {
+	if m.allow < mostEarned {
+		m.allow = min(m.allow+float64(n), mostEarned)
+	}
+}
+
 // risky reports whether too many refusals are to be expected if one more is sent that is accepted
 // with probability p, where so many are expected of those under way.
 func (m *mind) risky(p, expected float64) bool {
-	return expected+1-p > mostRisk+riskEarned*min(m.allow, mostEarned)
+	return expected+1-p > mostRisk+riskEarned*m.allow
 }
 
 // answers is until when answers to the requests under way are awaited. It ends, as all of these may

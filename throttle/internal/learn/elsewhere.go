@@ -185,7 +185,6 @@ func (l *Learner) settleBatch(now Instant, a *batch) {
 	if m := l.mind; m != nil {
 		m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 		m.accepted(now, a.at, int(a.n))
-		m.allow = min(m.allow+float64(a.n-1), mostEarned)
 	}
 }
 

@@ -206,9 +206,7 @@ func (m *mind) accepted(now, sent Instant, n int) {
 	default:
 		m.bank.accepted(sent, n)
 	}
-	if m.allow < mostEarned {
-		m.allow++
-	}
+	m.earn(n)
 	m.climb.accepted(now, sent)
 	if ends {
 		m.bank.rebuild()

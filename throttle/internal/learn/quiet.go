@@ -30,16 +30,16 @@ func (m *mind) presume(now Instant, l *Learner) {
 		if x := &b.log[i]; x.under > 0 && x.last <= since {
 			ends = ends || b.endsRow(x.last)
 			b.counts(x)
-			m.allow = min(m.allow+float64(x.under), mostEarned)
+			m.earn(int(x.under))
 			m.taken = now
 			m.climb.accepted(now, x.last)
 			x.taken, x.under = x.taken+x.under, 0
 		}
 	}
 	m.presumed, m.presumes = since, now+quiet
-	for i := max(0, last); i < len(b.log) && m.presumes > now; i++ {
-		if x := &b.log[i]; x.under > 0 {
-			m.presumes = min(m.presumes, max(now, x.last+quiet))
+	for i := max(0, last); i < len(b.log); i++ {
+		if x := &b.log[i]; x.under > 0 { // the next to be old enough
+			m.presumes = max(now, x.last+quiet)
 			break
 		}
 	}
@@ -77,6 +77,3 @@ func (m *mind) delay() float64 {
 	}
 	return float64(d)
 }
-
-// mostEarned is the largest number of requests under way that acceptances earn.
-const mostEarned = 1 << 10
