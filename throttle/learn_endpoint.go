@@ -123,7 +123,7 @@ func (l *learner) hearAnswer(now instant, g *ticket, q *quota, a *stated.Answer,
 		if !q.Weigh(now, a) {
 			l.release(q)
 			news = false
-		} else if !again && l.bind(q, g.endpoint, units) {
+		} else if !again && l.bind(now, q, g.endpoint, units) {
 			l.partNamed(now, q)
 		}
 		q.Hear(now, a)
@@ -279,7 +279,7 @@ func (l *learner) forget(now instant, k *endpoint) {
 // bind makes q bind requests to endpoint k from now on. Those under way
 // did not draw on it and may be missing from what remains; units is what one of
 // them costs. It reports whether q binds all of them, and did not before.
-func (l *learner) bind(q *quota, k *endpoint, units float64) (news bool) {
+func (l *learner) bind(now instant, q *quota, k *endpoint, units float64) (news bool) {
 	if slices.Contains(q.endpoints, k) || q.costless(k) || k != l.other && !slices.Contains(l.endpoints, k) {
 		return false // the last: it was forgotten while this request of it waited, as for a budget
 	}
@@ -288,7 +288,7 @@ func (l *learner) bind(q *quota, k *endpoint, units float64) (news bool) {
 	if q.Sharing.Depth() > attribution.ByKind {
 		return false // when it is spent, others are told
 	}
-	q.Passed(max(0, k.slow.UnderWay()-1), units)
+	q.Passed(now, max(0, k.slow.UnderWay()-1), units)
 	l.binds = true
 	return true
 }

@@ -54,9 +54,9 @@ func (q *Limit) learn(now meter.Instant, a *Answer) {
 // Passed notes that n requests are under way which did not draw on q, because it was not known
 // that it applies to them. units is what one of them may cost. If q was not obeyed in between,
 // some of the n did draw on q: as many as the units under way make, which are counted already.
-func (q *Limit) Passed(n int, units float64) {
+func (q *Limit) Passed(now meter.Instant, n int, units float64) {
 	if more := float64(n)*units - q.out - q.presumed.units; more > 0 {
-		q.early += more
+		q.early, q.presumed.passed = q.early+more, now
 		q.passed += int(math.Ceil(more / units)) // not n: those that drew do not come, and their part would stay for ever
 	}
 }

@@ -116,7 +116,7 @@ func New(id Key, source string, t *Terms) Limit {
 func (q *Limit) Count(counted, guessed bool, waiters interface{ Waited() bool }) {
 	q.counted, q.guessed, q.waiters = counted, guessed, waiters
 	if !counted {
-		q.out, q.presumed = 0, presumed{trip: q.presumed.trip, before: q.presumed.before} // from now on Answered and Return do not lower it
+		q.out, q.presumed = 0, presumed{trip: q.presumed.trip, before: q.presumed.before, passed: q.presumed.passed} // from now on Answered and Return do not lower it
 	}
 }
 

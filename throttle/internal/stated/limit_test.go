@@ -97,7 +97,7 @@ func TestNothingIsHeldForRequestsThatAreOver(t *testing.T) {
 			q.Take(hourIn, 1, true)
 		}
 		q.Unbind()
-		q.Passed(12, 1)
+		q.Passed(hourIn, 12, 1)
 		if got := q.flying(); got != 12 {
 			t.Errorf("%d of 12 drew: %v under way, want 12", drew, got)
 		}

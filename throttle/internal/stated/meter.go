@@ -26,7 +26,7 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 	if !q.goesOn(now) {
 		q.roll(now)
 	}
-	if q.out > 0 || q.fresh.IsOpen() { // else presume has nothing to do
+	if q.out+q.early > 0 || q.fresh.IsOpen() { // else presume has nothing to do
 		q.presume(now)
 	}
 	if !held {

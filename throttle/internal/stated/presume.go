@@ -27,6 +27,7 @@ type presumed struct {
 	spans  [2]time.Duration     // the longest time until a reset that was stated, in this window and in the one before of which something was heard
 	early  bool                 // a reset was taken to count from when a request was sent whose answer is late
 	stands bool                 // they do not: such a one was too early
+	passed meter.Instant        // when the last requests were found under way that did not draw on the limit
 }
 
 // askedPart is the part of a window for which the answer to a request is awaited that asks what there is.
@@ -55,11 +56,23 @@ func (q *Limit) ripens() (at, before meter.Instant, units float64) {
 
 // ripe reports whether presume has something to do.
 func (q *Limit) ripe(now meter.Instant) bool {
-	if q.out <= 0 || !q.presumes() {
-		return false
+	return q.out+q.early > 0 && q.presumes() && min(q.ripensOut(), q.ripensEarly()) <= now
+}
+
+// ripensOut is when some of out is presumed to be accepted, and ripensEarly when early is.
+func (q *Limit) ripensOut() meter.Instant {
+	if q.out <= 0 {
+		return meter.Never
 	}
 	at, _, _ := q.ripens()
-	return at <= now
+	return at
+}
+
+func (q *Limit) ripensEarly() meter.Instant {
+	if q.early <= 0 {
+		return meter.Never
+	}
+	return q.presumed.passed.Add(cooldown.Unrefused(q.presumed.trip))
 }
 
 // presume takes what has been under way for long enough for accepted. What was sent before a request
@@ -67,6 +80,12 @@ func (q *Limit) ripe(now meter.Instant) bool {
 // what there is belongs to the last window.
 func (q *Limit) presume(now meter.Instant) {
 	p := &q.presumed
+	if q.presumes() && q.ripensEarly() <= now {
+		if p.passed > p.told { // nothing is left of what a refusal told, with them or without
+			q.left = min(q.left, max(0, q.left-q.early))
+		}
+		q.Unbind()
+	}
 	for q.ripe(now) {
 		_, before, n := q.ripens()
 		n = min(n, q.out)

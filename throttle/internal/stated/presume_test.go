@@ -108,6 +108,44 @@ func TestALimitIsUsedAlthoughAnswersTakeLong(t *testing.T) {
 	}
 }
 
+// Requests that were sent before a limit was known, and that take long, hold nobody up for longer than
+// a refusal takes. Those sent after them are used as if there were none, and when they end at last
+// nothing is left of them.
+func TestALimitIsUsedBesideEarlierRequestsThatTakeLong(t *testing.T) {
+	const early, size, step = 8, 5, 20 * time.Millisecond
+	q, s := newQuota(), slowServer{size: size, per: sec, ends: hourIn.Add(sec)}
+	refusal := s.says(hourIn, true)
+	q.Passed(hourIn, early, 1)
+	q.hear(hourIn, hourIn.Add(-step), &refusal, 1, true, false)
+	q.Count(true, false, nil)
+	good, bad := 0, 0
+	for now := hourIn; now < hourIn.Add(10*sec); now = now.Add(step) {
+		for range 2 * size {
+			if q.At(now, 1) > now {
+				break
+			}
+			m := q.Take(now, 1, true)
+			if s.take(now) {
+				good++ // it is answered later
+				continue
+			}
+			bad++
+			refusal := s.says(now, true)
+			q.hear(now, now.Add(-step), &refusal, 1, true, m&Asks != 0)
+			q.Answered(now, 1, m, now)
+		}
+	}
+	if good < 35 || bad > 10 {
+		t.Errorf("%d were accepted of 50, and %d refused", good, bad)
+	}
+	for range early {
+		q.Came()
+	}
+	if q.early != 0 || q.UnderWay() != float64(good) {
+		t.Errorf("%v early ones and %v others are under way, want 0 and %d", q.early, q.UnderWay(), good)
+	}
+}
+
 // However requests end, what is under way is known, and what was presumed to be accepted is not counted
 // twice.
 func TestPresumedUnitsAreReleasedOnce(t *testing.T) {

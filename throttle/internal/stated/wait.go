@@ -118,9 +118,8 @@ func (q *Limit) paced(now meter.Instant, cost float64) time.Duration {
 
 // answers is how long answers to the requests under way are awaited.
 func (q *Limit) answers(now meter.Instant) time.Duration {
-	if q.out <= 0 || !q.presumes() {
+	if !q.presumes() {
 		return meter.Unknown
 	}
-	at, _, _ := q.ripens()
-	return max(time.Millisecond, at.Sub(now))
+	return max(time.Millisecond, min(q.ripensOut(), q.ripensEarly()).Sub(now))
 }
