@@ -81,7 +81,7 @@ func (q *Limit) ripensEarly() meter.Instant {
 func (q *Limit) presume(now meter.Instant) {
 	p := &q.presumed
 	if q.presumes() && q.ripensEarly() <= now {
-		if p.passed > p.told { // nothing is left of what a refusal told, with them or without
+		if p.passed > max(p.told, q.rolled) { // nothing is left of what a refusal told, with them or without
 			q.left = min(q.left, max(0, q.left-q.early))
 		}
 		q.Unbind()
@@ -99,7 +99,19 @@ func (q *Limit) presume(now meter.Instant) {
 			q.trail.add(now, int64(n))
 		}
 	}
-	if q.fresh.IsOpen() && p.asked != 0 && p.asked < p.before && now.Sub(p.asked) >= q.askedFor() { // a new window has begun
+	q.conclude(now)
+}
+
+// conclude ends the question what there is once the request that asks has been under way for so long
+// that the server has accepted it.
+func (q *Limit) conclude(now meter.Instant) {
+	p := &q.presumed
+	switch {
+	case !q.fresh.IsOpen() || p.asked == 0 || now.Sub(p.asked) < q.askedFor():
+	case !q.counted: // how much there is does not matter
+		q.fresh.Close()
+		p.asked = 0
+	case p.asked < p.before: // a new window has begun
 		q.fresh.Close()
 		q.rolled, q.basis = p.asked, now
 		if p.back.Known { // not all, if the window slides
@@ -115,10 +127,13 @@ func (q *Limit) presume(now meter.Instant) {
 // span is how long a window lasts, as far as is known; zero: it is not.
 func (q *Limit) span() time.Duration { return max(q.window, q.presumed.spans[0], q.presumed.spans[1]) }
 
-// askedFor is for how long others wait for the answer to a request that asks what there is. It tells
-// more than that the request was accepted, as perhaps not all units are back. So it is awaited for
-// a part of the window.
+// askedFor is for how long others wait for the answer to a request that asks what there is. If requests
+// are counted, it tells more than that the request was accepted, as perhaps not all units are back. So
+// it is awaited for a part of the window.
 func (q *Limit) askedFor() time.Duration {
+	if !q.counted {
+		return min(askedFor, cooldown.Unrefused(q.presumed.trip))
+	}
 	if q.presumes() {
 		return min(askedFor, max(cooldown.Unrefused(q.presumed.trip)+1, q.span()/askedPart))
 	}

@@ -146,6 +146,30 @@ func TestALimitIsUsedBesideEarlierRequestsThatTakeLong(t *testing.T) {
 	}
 }
 
+// Where requests are not counted, the one that asks tells only whether it is refused. So others wait for
+// it for as long as a refusal may take, however long its answer does.
+func TestOthersWaitForOneThatAsksAsLongAsARefusalTakes(t *testing.T) {
+	const trip = sec / 10
+	q := newQuota()
+	spent := headers.Limit{Quota: known(5.), Remaining: known(0.), Reset: known(sec), Source: "x"}
+	q.hear(hourIn, hourIn.Add(-trip), &spent, 1, true, false)
+	q.Count(false, false, nil)
+	asked := hourIn.Add(sec)
+	if at := q.At(hourIn, 1); at != asked {
+		t.Fatalf("one may ask at %v, want %v", at, asked)
+	}
+	if q.Take(asked, 1, true) != Asks {
+		t.Fatal("it does not ask")
+	}
+	over := asked.Add(cooldown.Unrefused(trip))
+	if at := q.At(asked, 1); at != over {
+		t.Errorf("others may go at %v, want %v", at, over)
+	}
+	if m := q.Take(over, 1, true); m == Asks || q.At(over, 1) != over {
+		t.Error("another one asks")
+	}
+}
+
 // However requests end, what is under way is known, and what was presumed to be accepted is not counted
 // twice.
 func TestPresumedUnitsAreReleasedOnce(t *testing.T) {
