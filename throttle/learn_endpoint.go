@@ -21,7 +21,12 @@ func unitsOf(c Cost, unit string) (float64, bool) {
 // does not mention count on by themselves.
 func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) (news lesson) {
 	k := g.endpoint
-	l.states = l.states || !refused && len(s.Limits) > 0
+	if !l.states && !refused && len(s.Limits) > 0 {
+		l.states = true
+		if e := k.evidenceNow(); e != nil { // these limits explain what was refused before
+			e.forget()
+		}
+	}
 	var few [8]*quota // as answers have, but for the oddest
 	heard := few[:0]
 	for i := range s.Limits {

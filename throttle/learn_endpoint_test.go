@@ -145,8 +145,9 @@ func TestOnlyRefusalsStateLimits(t *testing.T) {
 		found bool
 	}{
 		{"none did", make([]speech, settledIn), true},
+		{"the only one did not", make([]speech, 1), true},
 		{"one did", append(make([]speech, settledIn-1), states), false},
-		{"too few did not", make([]speech, settledIn-1), false},
+		{"there was none", nil, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := telling(t, throttle.Config{}, append(test.good, spent)...)

@@ -93,7 +93,7 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	f := l.evidenceOf(k)
 	doubtful := f.doubts(now, g)
 	switch {
-	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent():
+	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent() && len(s.Limits) == 0:
 	case alone:
 		f.suspects(now, g.sent, said, l.terms.MaxPause, l.untold(), !ended)
 	case isLong(said) && len(s.Limits) == 0 && !f.spared:
@@ -209,7 +209,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldow
 			continue
 		}
 		q := l.known(limit, k, nil)
-		explained = explained || q == nil || !q.Vain() && !q.other && !l.mute() && !q.Several()
+		explained = explained || !l.mayBeMute(k, limit) && (q == nil || !q.Vain() && !q.other && !q.Several())
 		reset := min(limit.Reset.Value, stated.MostWindow)
 		supported := q != nil && q.ResetAgreed(now)
 		if s.RetryAfter.Known {

@@ -1,6 +1,7 @@
 package chaintest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -152,6 +153,71 @@ func TestALimiterWhoseAnswersTakeLongLosesHardlyACall(t *testing.T) {
 			}
 			if t.Logf("%d of %d lost", lost.Load(), 3*n); lost.Load() > int64(3*n/20) {
 				t.Errorf("%d of %d calls lost, want a twentieth", lost.Load(), 3*n)
+			}
+		})
+	}
+}
+
+// TestWhatOnlyRefusalsStateIsUsedAlthoughAnswersTakeLong: the host refuses at once, says only then what
+// it accepts, and works for seconds on that. It is asked for twice its rate for a minute. Most of the
+// rate is used, and few are refused.
+func TestWhatOnlyRefusalsStateIsUsedAlthoughAnswersTakeLong(t *testing.T) {
+	const load, span, runs = 2, time.Minute, 4
+	for _, tt := range []struct {
+		rate        float64
+		trip, works time.Duration
+	}{
+		{5, 40 * time.Millisecond, 5 * time.Second},
+		{5, 500 * time.Millisecond, 5 * time.Second},
+		{20, 500 * time.Millisecond, 10 * time.Second},
+		{50, 250 * time.Millisecond, 2 * time.Second},
+	} {
+		t.Run(fmt.Sprintf("%v per s, trip %v, %v", tt.rate, tt.trip, tt.works), func(t *testing.T) {
+			accepted, refused := 0, 0
+			for seed := range uint64(runs) {
+				synctest.Test(t, func(t *testing.T) {
+					var mu sync.Mutex
+					dice, server := rand.New(rand.NewPCG(seed, 9)), limitReq(tt.rate, tt.rate, 0, nil)
+					of := func(mean time.Duration) time.Duration { // from half of it to one and a half
+						mu.Lock()
+						defer mu.Unlock()
+						return time.Duration(float64(mean) * (.5 + dice.Float64()))
+					}
+					rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+						time.Sleep(of(tt.trip / 2))
+						resp, err := server(r)
+						if resp.StatusCode == 200 {
+							mu.Lock()
+							accepted++
+							mu.Unlock()
+							time.Sleep(of(tt.works))
+						} else {
+							mu.Lock()
+							refused++
+							mu.Unlock()
+							resp.StatusCode = 429
+							resp.Header = http.Header{"X-Ratelimit-Limit": {fmt.Sprint(tt.rate)}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1"}}
+						}
+						time.Sleep(of(tt.trip / 2))
+						return resp, err
+					}), weir.Config{}))(t)
+					ctx, cancel := context.WithTimeout(t.Context(), span)
+					defer cancel()
+					var wg sync.WaitGroup
+					for ctx.Err() == nil {
+						time.Sleep(of(time.Duration(float64(time.Second) / load / tt.rate)))
+						wg.Go(func() {
+							if resp, err := testnet.Get(t, ctx, rt, "http://h/"); err == nil {
+								resp.Body.Close()
+							}
+						})
+					}
+					wg.Wait()
+				})
+			}
+			most := runs * tt.rate * span.Seconds()
+			if t.Logf("%d were accepted of %.0f that can be, %d refused", accepted, most, refused); float64(accepted) < .6*most || refused > accepted/8 {
+				t.Errorf("%d were accepted of %.0f that can be, and %d refused; want .6, and an eighth", accepted, most, refused)
 			}
 		})
 	}
