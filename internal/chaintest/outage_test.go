@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,9 +120,9 @@ func TestSlowDownIsNoOutage(t *testing.T) {
 
 // failing is a host that answers in some 40 ms, and with the given status when bad
 // says so, at a time since its beginning.
-func failing(status int, sent *atomic.Int64, bad func(r *rand.Rand, at time.Duration) bool) http.RoundTripper {
+func failing(status int, seed uint64, sent *atomic.Int64, bad func(r *rand.Rand, at time.Duration) bool) http.RoundTripper {
 	var mu sync.Mutex
-	random, begin := rand.New(rand.NewPCG(9, uint64(status))), time.Now()
+	random, begin := rand.New(rand.NewPCG(seed, uint64(status))), time.Now()
 	return testnet.Func(func(r *http.Request) (*http.Response, error) {
 		mu.Lock()
 		broken, took := bad(random, time.Since(begin)), 30*time.Millisecond+time.Duration(random.Int64N(int64(20*time.Millisecond)))
@@ -155,29 +156,38 @@ func steady(t *testing.T, rt http.RoundTripper, perSecond int, during time.Durat
 }
 
 // TestChanceIsServed: of calls to a host that fails four attempts of five at random
-// most are served that three attempts can serve, whatever it says when it fails.
+// most are served that three attempts can serve, whatever it says when it fails. Of hosts that
+// do so with 503s, from the first of all calls on, one of sixteen is taken to be down or for a limiter
+// for so long that less is served. So the middle one of nine is judged.
 func TestChanceIsServed(t *testing.T) {
 	for _, status := range []int{500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const p = .8
-				var sent atomic.Int64
-				rt := must(weir.New(failing(status, &sent, func(r *rand.Rand, _ time.Duration) bool { return r.Float64() < p }), weir.Config{}))(t)
-				calls, served := 0., 0.
-				steady(t, rt, 100, 40*time.Second, func(_ time.Duration, ok bool) {
-					if calls++; ok {
-						served++
-					}
-				})
-				if best := 1 - math.Pow(p, 3); served/calls < .65*best { // chance has a part in it; over many seeds it is .9
-					t.Errorf("%.3f of the calls were served, want %.3f or more: three attempts can serve %.3f", served/calls, .65*best, best)
-				}
-				if most := 1 + p + p*p + .05; float64(sent.Load())/calls > most {
-					t.Errorf("%.2f attempts per call, want %.2f at most", float64(sent.Load())/calls, most)
-				}
-			})
+			var shares []float64
+			for seed := range uint64(9) {
+				synctest.Test(t, func(t *testing.T) { shares = append(shares, chanceServed(t, status, seed)) })
+			}
+			if slices.Sort(shares); shares[4] < .65 { // .95 over many seeds
+				t.Errorf("%.2f of the calls were served that three attempts can serve, want .65 of most hosts", shares)
+			}
 		})
 	}
+}
+
+// chanceServed is which part of the calls is served that three attempts can serve.
+func chanceServed(t *testing.T, status int, seed uint64) float64 {
+	const p = .8
+	var sent atomic.Int64
+	rt := must(weir.New(failing(status, seed, &sent, func(r *rand.Rand, _ time.Duration) bool { return r.Float64() < p }), weir.Config{}))(t)
+	calls, served := 0., 0.
+	steady(t, rt, 100, 40*time.Second, func(_ time.Duration, ok bool) {
+		if calls++; ok {
+			served++
+		}
+	})
+	if most := 1 + p + p*p + .05; float64(sent.Load())/calls > most {
+		t.Errorf("%.2f attempts per call, want %.2f at most", float64(sent.Load())/calls, most)
+	}
+	return served / calls / (1 - math.Pow(p, 3))
 }
 
 // TestShortOutageIsNoLimit: a host that answers 503 to everything for 3 s is left
@@ -188,7 +198,7 @@ func TestShortOutageIsNoLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const down, up = 10 * time.Second, 13 * time.Second
 				var sent, late atomic.Int64
-				rt := must(weir.New(failing(503, &sent, func(_ *rand.Rand, at time.Duration) bool {
+				rt := must(weir.New(failing(503, 9, &sent, func(_ *rand.Rand, at time.Duration) bool {
 					if at > down+time.Second && at < up {
 						late.Add(1)
 					}
