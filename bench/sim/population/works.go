@@ -46,9 +46,14 @@ func (w *works) String() string { return fmt.Sprintf("works for %v, %s", short(w
 // worksOwn sets apart the dice of works: what else is drawn of a case does not depend on it.
 const worksOwn = 0x9e3779b97f4a7c15
 
+// worksMany is how many goroutines at most call a server that works for long.
+const worksMany = 400
+
 // slowed is the case with a server that works for long, for a third of the cases whose limit is not
 // on requests at a time. Such a server gets the same calls, except those for which an all-knowing
-// client would have to wait too long now.
+// client would have to wait too long now. Half of the batches have so many goroutines that the limit
+// can be used, or nearly so: with the others, as many as a server that answers at once has, they are
+// mostly all under way, and a limit hardly matters.
 func (c *Case) slowed() *Case {
 	d := newDice(c.Set, c.Seed^worksOwn, c.Index)
 	if c.slots || !d.chance(1./3) {
@@ -57,6 +62,9 @@ func (c *Case) slowed() *Case {
 	slow := *c
 	w := d.works()
 	seed := d.Uint64()
+	if dense := d.between(.7, 2) * c.rate * (w.mean + c.RTT).Seconds(); c.Demand.Kind == "batch" && d.chance(.5) {
+		slow.Demand.Workers = max(c.Demand.Workers, int(min(dense, worksMany)))
+	}
 	slow.Works, slow.work = w, func(call int) time.Duration { return w.takes(seed, uint64(call)) }
 	if !slow.fit() {
 		return c
