@@ -133,6 +133,14 @@ func (q *Limit) flying() float64 {
 	return max(q.out+q.early, q.shared.elsewhere())
 }
 
+// sizeOr is how many units there are in all, if that is known.
+func (q *Limit) sizeOr(otherwise float64) float64 {
+	if q.size.Known {
+		return q.size.Value
+	}
+	return otherwise
+}
+
 // since is the number of units that were certainly sent after left was learned.
 func (q *Limit) since() int64 {
 	if q.statedAt != q.basis {
