@@ -82,7 +82,7 @@ func TestALossBesideLongPollsHoldsUpNobody(t *testing.T) {
 			for _, out := range []time.Duration{0, 5 * time.Second} { // for how long when it fails
 				for _, what := range []string{"refused", "503"} {
 					t.Run(fmt.Sprintf("%d answers, %d polls for %v, %s", known, polls, out, what), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { lossBesidePolls(t, known, polls, out, what) })
+						synctest.Test(t, func(t *testing.T) { lossesBesidePolls(t, known, polls, out, 1, what, 20*time.Millisecond) })
 					})
 				}
 			}
@@ -90,9 +90,28 @@ func TestALossBesideLongPollsHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func lossBesidePolls(t *testing.T, known, polls int, out time.Duration, what string) {
+// TestLossesBesideLongPollsHoldUpNobody: nor do many failures make a call wait for a second, if
+// the polls have been out for long enough to be known as such.
+func TestLossesBesideLongPollsHoldUpNobody(t *testing.T) {
+	for _, takes := range []time.Duration{20 * time.Millisecond, time.Second} {
+		for _, polls := range []int{1, 4, 24} {
+			for _, losses := range []int{2, 3, 7} {
+				for _, what := range []string{"refused", "503"} {
+					if what == "503" && takes == time.Second {
+						continue // the host may mean the polls, and works for long on what it serves
+					}
+					t.Run(fmt.Sprintf("%d polls, %d times %s after %v", polls, losses, what, takes), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { lossesBesidePolls(t, 1100, polls, 5*time.Second, losses, what, takes) })
+					})
+				}
+			}
+		}
+	}
+}
+
+func lossesBesidePolls(t *testing.T, known, polls int, out time.Duration, losses int, what string, takes time.Duration) {
 	fails := false
-	tr := newTransport(t, polled(25*time.Second, 20*time.Millisecond, func(r *http.Request) (*http.Response, error) {
+	tr := newTransport(t, polled(55*time.Second, takes, func(r *http.Request) (*http.Response, error) {
 		switch {
 		case fails && what == "refused":
 			return nil, errors.New("connection refused")
@@ -110,12 +129,14 @@ func lossBesidePolls(t *testing.T, known, polls int, out time.Duration, what str
 	}
 	synctest.Wait()
 	time.Sleep(out)
-	fails = true
-	called(t, tr, "GET", "http://h/updates")
-	fails = false
-	for i := range 5 {
-		if took := called(t, tr, "GET", "http://h/updates"); took > 20*time.Millisecond {
-			t.Errorf("call %d after the loss took %v, want 20ms", i, took)
+	longest := takes
+	if losses > 1 {
+		longest += time.Second
+	}
+	for i := range losses + 5 {
+		fails = i < losses
+		if took := called(t, tr, "GET", "http://h/updates"); took > longest {
+			t.Errorf("call %d after the first loss took %v, want at most %v", i, took, longest)
 		}
 	}
 	wg.Wait()

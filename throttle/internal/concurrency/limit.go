@@ -90,7 +90,7 @@ func (f *Limit) opensAt(now meter.Instant) meter.Instant {
 		return now
 	}
 	f.full = true
-	return min(f.turn(), f.paced())
+	return min(f.turn(), f.paced(), f.oneMore())
 }
 
 // paced is when the configured rate has room for the next request. If answers are slow, many
@@ -111,7 +111,7 @@ func (f *Limit) Roomy(now meter.Instant) bool {
 		return true
 	}
 	f.age(now)
-	return int(f.now) < n || f.paced() <= now
+	return int(f.now) < n || min(f.paced(), f.oneMore()) <= now
 }
 
 // Start counts a request that starts now, and returns what End and Unanswered need.
@@ -167,7 +167,11 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 		f.beside = 0
 	}
 	f.sample(took)
-	f.overtake(now, took, f.losses != nil && now.Add(-took) < f.cut)
+	cut := f.losses != nil && now.Add(-took) < f.cut
+	if !cut && f.onlyLost() && f.quickly(took) {
+		f.next(now) // those that count again hold up nobody
+	}
+	f.overtake(now, took, cut)
 	f.took(took)
 	if f.free {
 		return

@@ -9,6 +9,7 @@ import (
 // losses is what a Limit knows of what went wrong.
 type losses struct {
 	cut     meter.Instant // when the limit was last cut
+	ask     meter.Instant // from when on one more may start beside those that count again; zero: a crowd came later
 	crowd   meter.Instant // when a request was last refused because of others under way
 	ceiling float64       // how many at a time a crowd showed that the host serves; zero: not known
 	atIt    int           // good answers since then
@@ -17,16 +18,18 @@ type losses struct {
 
 // Lost learns from a request that the host could not serve in time. The limit shrinks by
 // three tenths, once for all requests that were under way together. It does so step by step
-// as these end, as in RFC 6937, so that it is never lower than what is under way: no call has
-// to wait for the end of a long poll because another call failed. Requests that fail together
-// with the first one free no place for others. said is how long the host took to answer that
-// it could not; zero: it did not answer.
+// as these end, as in RFC 6937, so that a loss leaves as many as are under way and count. The
+// exceptions are room that was lent, which is taken back, and what is left to cut of the loss
+// before. Still no call has to wait for the end of a long poll because others failed: see
+// oneMore. Requests that fail together with the first one free no place for others. said is how
+// long the host took to answer that it could not; zero: it did not answer.
 func (f *Limit) Lost(now meter.Instant, said time.Duration) {
-	apart := max(leastTrip, min(f.rtt, time.Second))
+	apart, ask := max(leastTrip, min(f.rtt, time.Second)), now.Add(freshPatience)
 	if said > 0 {
-		apart = max(leastTrip/10, min(f.rtt, said))
+		apart, ask = max(leastTrip/10, min(f.rtt, said)), now.Add(f.Patience())
 	}
 	if f.losses != nil && time.Duration(now-f.cut) < apart {
+		f.ask = ask
 		f.shed(1)
 		return
 	}
@@ -41,6 +44,24 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 		n = max(1, min(n, f.limit))
 	}
 	f.shrink(now, n, max(1, leftByLoss*n))
+	f.ask = ask
+}
+
+// onlyLost reports whether requests that were old may count again, and only because of losses.
+// A crowd is another matter, because it shows how many the host serves, whatever these are.
+func (f *Limit) onlyLost() bool {
+	return f.firmer > 0 && f.losses != nil && f.ask > 0 && f.ceiling == 0
+}
+
+// oneMore is when one more request may start beside those that count again; Never if others are
+// under way. They may be long polls, and no call has to wait for the end of these, however many
+// failed before it. After a host's word that it cannot serve more, which may be because of
+// these, that takes a patience. Without one it takes as long as a refusal may take.
+func (f *Limit) oneMore() meter.Instant {
+	if f.onlyLost() && f.now == f.late[spans-2] {
+		return f.ask
+	}
+	return meter.Never
 }
 
 // Unanswered learns from a request that ended without an answer after took; gen is what Start
@@ -116,5 +137,5 @@ func (f *Limit) shrink(now meter.Instant, limit, to float64) {
 	if f.losses == nil {
 		f.losses = new(losses)
 	}
-	f.cut = now
+	f.cut, f.ask = now, 0
 }

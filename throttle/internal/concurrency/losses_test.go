@@ -1,8 +1,13 @@
 package concurrency
 
 import (
+	"cmp"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // A loss leaves seven tenths of what was under way, once per round trip, when
@@ -44,6 +49,71 @@ func TestSlowStartLoses(t *testing.T) {
 		if !near(f.limit-f.drain, test.want) || f.full == cut || cut && (!near(f.ease, test.want) || f.free || f.cut != hourIn.Add(0)) {
 			t.Errorf("%s: %+v", test.name, f)
 		}
+	}
+}
+
+// TestACutLeavesWhatIsUnderWay: a loss leaves room for what is under way and counts, if that
+// many were allowed. What is left to cut of the loss before is cut first, and room that was
+// lent is taken back. Beside requests that were old, one more may soon go in any case, unless
+// a crowd shows how many the host serves.
+func TestACutLeavesWhatIsUnderWay(t *testing.T) {
+	cuts, beside := 0, 0
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 17))
+		f, now := Limit{underway: underway{host: r.IntN(4) == 0}, stated: r.IntN(3) == 0}, hourIn
+		every, losses := r.ExpFloat64()*float64(300*time.Millisecond), r.Float64()
+		type call struct {
+			gen  uint32
+			sent meter.Instant
+		}
+		var out []call
+		for range 400 {
+			now = now.Add(time.Duration(r.ExpFloat64() * every))
+			for range r.IntN(6) {
+				if f.Opens(now) <= now {
+					out = append(out, call{f.Start(now), now})
+				}
+			}
+			if len(out) == 0 || r.IntN(3) == 0 {
+				continue
+			}
+			i := len(out) - 1 - r.IntN(min(len(out), 1+int(seed%16))) // so the first ones may be long polls
+			c := out[i]
+			out[i] = out[len(out)-1]
+			out = out[:len(out)-1]
+			switch x := r.Float64(); {
+			case x < losses:
+				counted := f.Counted(now)
+				if f.ago(c.gen) < spans {
+					counted--
+				}
+				before, whole := f.Allowed(), f.drain == 0 && (f.ease > 0 || f.lent() == 0)
+				f.Lost(now, time.Duration(r.IntN(2))*now.Sub(c.sent))
+				if n := f.Allowed(); whole && n < min(cmp.Or(before, math.MaxInt), int(f.now)) {
+					t.Fatalf("seed %d: %d were allowed and %d count, and a loss leaves %d", seed, before, f.now, n)
+				} else if whole {
+					cuts++
+				}
+				f.End(c.gen)
+				if counted <= 0 && f.ceiling == 0 && len(out) > 0 {
+					if beside++; !f.Roomy(max(now, f.ask)) {
+						t.Fatalf("seed %d: no room beside %d that were old: %+v", seed, len(out), f)
+					}
+				}
+			case x < losses+0.05:
+				f.Crowded(now, c.sent)
+				f.End(c.gen)
+			default:
+				f.End(c.gen)
+				f.Answered(now, now.Sub(c.sent))
+			}
+			if f.UnderWay() != len(out) || f.now < 0 || f.old < 0 || f.gone < 0 {
+				t.Fatalf("seed %d: %d are under way: %+v", seed, len(out), f)
+			}
+		}
+	}
+	if cuts < 1000 || beside < 100 {
+		t.Errorf("%d cuts, %d beside old requests", cuts, beside)
 	}
 }
 

@@ -122,17 +122,22 @@ func (u *underway) ago(gen uint32) uint32 { return (u.gen - gen) & genMask }
 // age ends the generations that are over.
 func (u *underway) age(now meter.Instant) {
 	for u.now > 0 && now >= u.turn() {
-		u.since = u.turn()
-		young := u.now
-		for _, n := range u.late {
-			young -= n
-		}
-		u.old += u.late[spans-2]
-		u.now -= u.late[spans-2]
-		copy(u.late[1:], u.late[:])
-		u.late[0] = young
-		u.gen = (u.gen + 1) & genMask
+		u.next(u.turn())
 	}
+}
+
+// next begins a generation. Those that have counted for four are old.
+func (u *underway) next(since meter.Instant) {
+	u.since = since
+	young := u.now
+	for _, n := range u.late {
+		young -= n
+	}
+	u.old += u.late[spans-2]
+	u.now -= u.late[spans-2]
+	copy(u.late[1:], u.late[:])
+	u.late[0] = young
+	u.gen = (u.gen + 1) & genMask
 }
 
 // turn is when the present generation ends.
@@ -167,7 +172,7 @@ func (u *underway) recount(now meter.Instant) {
 // others: they are gone. The patience is then as at first, unless cut says that something went
 // wrong since the request was sent.
 func (u *underway) overtake(now meter.Instant, took time.Duration, cut bool) {
-	if took >= u.Patience()/2 {
+	if !u.quickly(took) {
 		return
 	}
 	if u.old > 0 {
@@ -178,6 +183,9 @@ func (u *underway) overtake(now meter.Instant, took time.Duration, cut bool) {
 		u.firmer, u.since = 0, min(u.since, now)
 	}
 }
+
+// quickly reports whether a request that is answered after took overtakes those that are old.
+func (u *underway) quickly(took time.Duration) bool { return took < u.Patience()/2 }
 
 // overtaken reports whether a request of that generation is gone.
 func (u *underway) overtaken(gen uint32) bool { return u.gone > 0 && u.ago(gen) > u.ago(u.before) }

@@ -80,7 +80,7 @@ func TestWhatWasAcceptedCountsNoMore(t *testing.T) {
 }
 
 // TestALossCountsThoseThatWereForgotten: once a request was lost, those that took long
-// did matter, count again and for twice as long.
+// did matter, count again and for twice as long. One more may soon go beside them.
 func TestALossCountsThoseThatWereForgotten(t *testing.T) {
 	var f concurrency.Limit
 	full(t, &f, 4)
@@ -89,9 +89,13 @@ func TestALossCountsThoseThatWereForgotten(t *testing.T) {
 		t.Error("four were accepted, as it seems, and none was answered")
 	}
 	f.Lost(late, 0)
-	if f.Roomy(late) || f.UnderWay() != 4 || !f.Cut() || f.Silent() {
-		t.Errorf("room %t, %d under way, cut %t", f.Roomy(late), f.UnderWay(), f.Cut())
+	if f.Roomy(late) || f.Counted(late) != 4 || !f.Cut() || f.Silent() {
+		t.Errorf("room %t, %d count, cut %t", f.Roomy(late), f.Counted(late), f.Cut())
 	}
+	if more := f.Opens(late); more.Until(late) != 750*time.Millisecond {
+		t.Errorf("one more may go after %v", more.Until(late))
+	}
+	f.Start(late)
 	now := late
 	for !f.Roomy(now) {
 		now = f.Opens(now)
@@ -283,23 +287,22 @@ func TestWhatHangsCountsNoMoreOnceLaterOnesAreAnswered(t *testing.T) {
 }
 
 // TestALossBeforeTheLastAnswerMakesNobodyPatient: after losses, what does not count any
-// more counts for longer, until a request is answered that was sent later.
+// more counts again, and for longer, until a request is answered that was sent later.
 func TestALossBeforeTheLastAnswerMakesNobodyPatient(t *testing.T) {
-	var f concurrency.Limit
-	f.End(f.Start(begin))
-	f.Answered(begin, 10*time.Millisecond)
-	f.Start(begin)
-	now := begin.Add(5 * time.Second)
-	f.Counted(now)
-	f.Lost(now, 0)
-	if f.Roomy(now.Add(1500 * time.Millisecond)) {
-		t.Error("it counts for no longer")
-	}
-	f.Answered(now.Add(20*time.Millisecond), 10*time.Millisecond)
-	if f.Roomy(now.Add(20 * time.Millisecond)) {
-		t.Error("it does not count at all")
-	}
-	if !f.Roomy(now.Add(time.Second)) {
-		t.Error("it counts for longer though others are answered")
+	for _, answered := range []time.Duration{-time.Millisecond, time.Millisecond} { // from its start to the loss
+		var f concurrency.Limit
+		f.End(f.Start(begin))
+		f.Answered(begin, 10*time.Millisecond)
+		f.Start(begin)
+		now := begin.Add(5 * time.Second)
+		f.Counted(now)
+		f.Lost(now, 0)
+		if f.Counted(now.Add(1500*time.Millisecond)) != 1 {
+			t.Error("it counts for no longer")
+		}
+		f.Answered(now.Add(20*time.Millisecond), 20*time.Millisecond+answered)
+		if got, want := f.Counted(now.Add(1500*time.Millisecond)), map[bool]int{true: 1}[answered > 0]; got != want {
+			t.Errorf("one is answered that was sent %v before the loss: %d count, want %d", answered, got, want)
+		}
 	}
 }
