@@ -2,6 +2,7 @@ package throttle_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -136,6 +137,62 @@ func TestResetNowIsNoEnd(t *testing.T) {
 					t.Errorf("%v: %d of %d calls refused, want three at most", s, n, s.calls)
 				}
 			}
+		}
+	}
+}
+
+// TestAWaitThatNeverEndsIsNoDay: a server that names the same wait in each answer has no instant
+// in mind, however many answers came within a moment. It is asked again after MaxPause, whether
+// it refuses some calls at random or bears far more than its reset says.
+func TestAWaitThatNeverEndsIsNoDay(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 17))
+	began, used := time.Time{}, 0
+	for _, test := range []struct {
+		name  string
+		every time.Duration // each of four callers calls
+		days  int
+		left  func(now time.Time) (left int, refused bool)
+	}{
+		{"every second call is refused", time.Minute, 3, func(time.Time) (int, bool) { return 0, r.IntN(2) == 0 }},
+		{"a hundred a minute are served", time.Second, 1, func(now time.Time) (int, bool) {
+			if now.Sub(began) >= time.Minute {
+				began, used = now, 0
+			}
+			used++
+			return max(0, 100-used), used > 100
+		}},
+	} {
+		last, longest := time.Time{}, time.Duration(0)
+		learnRun(t, throttle.Config{MaxWait: time.Hour}, func(_ *http.Request, now time.Time) *http.Response {
+			if !last.IsZero() {
+				longest = max(longest, now.Sub(last))
+			}
+			last = now
+			n, refused := test.left(now)
+			says := []string{"X-RateLimit-Limit", "100", "X-RateLimit-Remaining", strconv.Itoa(n), "X-RateLimit-Reset", "86400"}
+			switch {
+			case refused:
+				return reply(429, says...)
+			case n > 0:
+				return reply(200, says...)
+			}
+			return reply(200)
+		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					for start := time.Now(); time.Since(start) < time.Duration(test.days)*24*time.Hour; time.Sleep(test.every) {
+						r, _ := http.NewRequest("GET", fmt.Sprintf("http://h/v%d", i%2), nil)
+						if resp, err := rt.RoundTrip(r); err == nil {
+							resp.Body.Close()
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+		if longest > 6*time.Minute {
+			t.Errorf("%s: nothing was sent for %v, want at most MaxPause and a little", test.name, longest)
 		}
 	}
 }

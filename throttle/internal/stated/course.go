@@ -51,6 +51,7 @@ func (q *Limit) follows(now meter.Instant, a *Answer, flows bool) bool {
 		reset.Sub(q.reset.Value) > Coarse && q.isLater(now, reset):
 		return false
 	default:
+		q.heard = now // for keepReset
 		q.within(now, a.Sent, left, a.Cost, false, reset, true)
 	}
 	q.heard, q.quiet.told = now, false

@@ -166,6 +166,9 @@ func (q *Limit) isLater(now, reset meter.Instant) bool {
 
 func (q *Limit) restart(now meter.Instant, left float64, reset meter.Instant, hasReset bool) {
 	q.left, q.basis = left, now
+	if hasReset {
+		q.names(now, reset)
+	}
 	q.agree, q.fresh, q.shared.anew = 0, cooldown.Question{}, now
 	q.reset = headers.Opt[meter.Instant]{Value: reset, Known: hasReset}
 }
@@ -176,14 +179,23 @@ func (q *Limit) lower(now meter.Instant, left float64, reset meter.Instant, hasR
 		q.left, q.basis = left, now
 	}
 	if hasReset && !q.reset.Known {
+		q.names(now, reset)
 		q.reset = headers.Opt[meter.Instant]{Value: reset, Known: true}
 	}
+}
+
+// names notes that another reset is named from now on. If it is later than the one before, which has
+// not come yet, the server may always name the same wait, and have no instant in mind.
+func (q *Limit) names(now, reset meter.Instant) {
+	q.named = now
+	q.moved = q.moved || q.reset.Value > now.Add(Coarse) && reset.Sub(q.reset.Value) > Coarse
 }
 
 // keepReset compares a reset of the same window with the known one. If they differ by
 // more than rounding explains, the newer one is right. If they agree, the earlier one is more
 // exact, because most servers round up. An answer confirms the reset only if its request was
-// sent after the last answer was heard (newer).
+// sent after the last answer was heard (newer). If resets have moved, it must also come some time
+// after the reset was first named: then two answers agree only if the server has an instant in mind.
 func (q *Limit) keepReset(reset meter.Instant, newer bool) {
 	near := Coarse
 	if q.means == headers.Boundary {
@@ -191,6 +203,7 @@ func (q *Limit) keepReset(reset meter.Instant, newer bool) {
 	}
 	switch d := reset.Sub(q.reset.Value); {
 	case !q.reset.Known || d.Abs() > near && newer:
+		q.names(q.heard, reset)
 		q.reset, q.agree = headers.Opt[meter.Instant]{Value: reset, Known: true}, 0
 		return
 	case newer && q.means == headers.Next && q.window > shortWindow:
@@ -200,7 +213,8 @@ func (q *Limit) keepReset(reset meter.Instant, newer bool) {
 	case d > near:
 		return
 	}
-	if newer {
+	if apart := q.heard.Sub(q.named) > 2*cooldown.MostSlack; newer && (apart || !q.moved) {
+		q.moved = false
 		q.agree++
 	}
 }

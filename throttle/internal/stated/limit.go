@@ -90,7 +90,9 @@ type Limit struct {
 
 	reset headers.Opt[meter.Instant]
 	means headers.ResetMeans
-	agree int // how many later answers confirmed the reset
+	agree int           // how many later answers confirmed the reset
+	named meter.Instant // when it was first named
+	moved bool          // a reset was named that is later than one which had not come, and no reset was confirmed since
 
 	windows  int               // how many windows have ended
 	trickles bool              // the server stated how fast units come back
