@@ -196,3 +196,34 @@ func TestAWaitThatNeverEndsIsNoDay(t *testing.T) {
 		}
 	}
 }
+
+// TestResetsThatContradictThemselvesAreWaitedForEverShorter: a server that serves all and states
+// another size, another rest and another reset in each answer says now and then that nothing is
+// left for hours. Each request that is served long before shows that this means little.
+func TestResetsThatContradictThemselvesAreWaitedForEverShorter(t *testing.T) {
+	for _, hours := range []int{1, 24} {
+		r := rand.New(rand.NewPCG(1, uint64(hours)))
+		calls, lost := 0, 0
+		learnRun(t, throttle.Config{}, func(*http.Request, time.Time) *http.Response {
+			limit := 1 + r.IntN(1000)
+			left := r.IntN(limit + 1)
+			if r.IntN(10) == 0 {
+				left = 0
+			}
+			return reply(200, "X-RateLimit-Limit", strconv.Itoa(limit), "X-RateLimit-Remaining", strconv.Itoa(left), "X-RateLimit-Reset", strconv.Itoa(1+r.IntN(hours*3600)))
+		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
+			for start := time.Now(); time.Since(start) < 8*time.Hour; time.Sleep(5 * time.Second) {
+				q, _ := http.NewRequest("GET", "http://h/v1", nil)
+				if resp, err := rt.RoundTrip(q); err != nil {
+					lost++
+				} else {
+					resp.Body.Close()
+				}
+				calls++
+			}
+		})
+		if t.Logf("up to %d hours: %d of %d lost", hours, lost, calls); lost > calls/4 {
+			t.Errorf("up to %d hours: %d of %d calls were lost, want a quarter at most", hours, lost, calls)
+		}
+	}
+}

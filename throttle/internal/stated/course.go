@@ -13,7 +13,7 @@ import (
 // goesOn reports that the window that was known last is not over yet, so that roll does
 // nothing, and nobody has to ask what there is.
 func (q *Limit) goesOn(now meter.Instant) bool {
-	return q.reset.Known && now < q.reset.Value && now < q.basis.Add(q.terms.MaxPause) && !q.fresh.IsOpen() && q.judge.Kind() != refill.Counter
+	return q.reset.Known && now < q.reset.Value && now < q.basis.Add(q.most()) && !q.fresh.IsOpen() && q.judge.Kind() != refill.Counter
 }
 
 // ample reports that so many units are left that n may go now, so wait is zero and has

@@ -31,7 +31,8 @@
 // No more is let through in a window than the server has, as far as its answers show. What it
 // has is not left unused for longer than the error of its resets, which are rounded. One answer
 // makes nobody wait for longer than [Terms.MaxPause]; a reset on which several answers agree
-// may. A limit that the server states no more is dropped soon after its reset ([Limit.Silent]).
+// may. If requests are served long before such resets, these are waited for ever shorter. A limit
+// that the server states no more is dropped soon after its reset ([Limit.Silent]).
 // What [Limit.Sure] says is certain, because the server said it: a request that cannot wait that
 // long may be refused at once.
 //

@@ -48,6 +48,9 @@ func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, re
 	if refused {
 		q.presumed.trip = cooldown.Slowest(q.presumed.trip, now.Sub(sent))
 	}
+	if asked {
+		q.servedEarly(sent, refused)
+	}
 	switch {
 	case asked && refused:
 		q.askedInVain(l)

@@ -100,6 +100,7 @@ type Limit struct {
 	filling  refill.Filling    // whether resets are when it is full, if the server does not say what they mean
 	fresh    cooldown.Question // open: the reset has passed, and it is not known what there is
 	spare    float64           // units that may be spent until that is known
+	sooner   uint8             // by how many halves MaxPause is shorter for q; see servedEarly
 	slack    time.Duration     // by how much resets have proved too early
 	rolled   meter.Instant     // when the last window was taken to end; zero: none has ended
 	lastSent meter.Instant     // when a request last started
@@ -188,10 +189,27 @@ func (q *Limit) supported(now meter.Instant) bool {
 
 // until is when the reset is waited for no longer.
 func (q *Limit) until() meter.Instant {
-	if most := q.basis.Add(q.terms.MaxPause); q.reset.Value > most && !q.supported(q.basis) {
+	if most := q.basis.Add(q.most()); q.reset.Value > most && !q.supported(q.basis) {
 		return most
 	}
 	return q.reset.Value
+}
+
+// most is the longest wait for a reset that is not supported.
+func (q *Limit) most() time.Duration {
+	return max(min(time.Second, q.terms.MaxPause), q.terms.MaxPause>>q.sooner)
+}
+
+// servedEarly learns from the answer to a request that was sent at sent and asked what there is.
+// If it asked because the reset was too far away, and is served, the server contradicts itself,
+// and is asked after half of the time from then on. A refusal takes back one of these steps.
+func (q *Limit) servedEarly(sent meter.Instant, refused bool) {
+	switch {
+	case refused:
+		q.sooner -= min(q.sooner, 1)
+	case !q.reset.Known && q.reset.Value.Sub(max(q.rolled, sent)) > 2*Coarse:
+		q.sooner = min(q.sooner+1, 16) // a second of 18 hours
+	}
 }
 
 // roll brings q up to date: after its reset a new window begins. Then one request at a time
