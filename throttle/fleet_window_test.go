@@ -125,8 +125,8 @@ func (b *crowdable) ask64(t testing.TB, s *farstore.Store, n int, most time.Dura
 	return w
 }
 
-// bears compares sixteen processes with one that does the same work.
-func bears(t *testing.T, says string, most time.Duration, seeds ...uint64) (f fleets) {
+// bears compares so many processes with one that does the same work.
+func bears(t *testing.T, says string, processes int, most time.Duration, seeds ...uint64) (f fleets) {
 	for _, seed := range seeds {
 		calls := 0
 		run := func(n int) (w working) {
@@ -140,7 +140,7 @@ func bears(t *testing.T, says string, most time.Duration, seeds ...uint64) (f fl
 			})
 			return w
 		}
-		one, many := run(1), run(16)
+		one, many := run(1), run(processes)
 		ratio := float64(one.served) / float64(max(1, many.served))
 		t.Logf("%s %d: %d at a time: served %d -> %d (%.2f), refused %d -> %d, uneven %.2f, %.1f calls of the store for each", says, seed,
 			newCrowdable(seed, says).most, one.served, many.served, ratio, one.refused, many.refused, many.unevenness(), float64(calls)/float64(max(1, many.served)))
@@ -151,18 +151,20 @@ func bears(t *testing.T, says string, most time.Duration, seeds ...uint64) (f fl
 	return f
 }
 
-// Sixteen processes learn together how many requests at a time a host bears: they are served
-// nearly as much as one with the same work, and much the same each, and are refused at most
-// twice as often and once each.
+// Processes learn together how many requests at a time a host bears: they are served nearly as
+// much as one with the same work, and much the same each, as they take turns: the farthest share
+// is off by .15 of sixteen processes at most in sixty runs, and by .23 of 32, which get fewer than
+// twenty each of some hosts. They are refused at most twice as often and once each, but two
+// processes up to 2.4 times.
 func TestAFleetLearnsRequestsAtATime(t *testing.T) {
 	for _, test := range []struct {
-		says          string
-		ratio, uneven float64
-	}{{"named", 1.15, .45}} {
-		f := bears(t, test.says, 30*time.Second, fleetSeeds(6)...)
-		t.Logf("%s: %+v", test.says, f)
-		if f.ratio > test.ratio || f.many > 2*f.one+16 || f.uneven > test.uneven {
-			t.Errorf("%s: %+v", test.says, f)
+		processes       int
+		refused, uneven float64
+	}{{2, 3, .1}, {4, 2, .1}, {16, 2, .2}, {32, 2, .3}} {
+		f := bears(t, "named", test.processes, 30*time.Second, fleetSeeds(6)...)
+		t.Logf("%d processes: %+v", test.processes, f)
+		if f.ratio > 1.15 || f.many > test.refused*f.one+float64(test.processes) || f.uneven > test.uneven {
+			t.Errorf("%d processes: %+v", test.processes, f)
 		}
 	}
 }

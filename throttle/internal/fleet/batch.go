@@ -26,7 +26,7 @@ func newQueue(f *Fleet, keys []Key) *queue {
 	}
 	if slices.ContainsFunc(keys, func(d Key) bool { return d.bound() > 0 }) {
 		q.flight.unit = len(q.units)
-		q.units = append(q.units, flightUnit, waitUnit)
+		q.units = append(q.units, flightUnit, waitUnit, startUnit)
 	}
 	for _, d := range keys {
 		var ls []store.Limit
@@ -35,6 +35,7 @@ func newQueue(f *Fleet, keys []Key) *queue {
 		}
 		q.limits = append(q.limits, ls)
 		q.flight.limit = append(q.flight.limit, slices.IndexFunc(q.limitsOf(d, time.Now()), isFlight))
+		q.flight.lines = append(q.flight.lines, line{})
 	}
 	return q
 }
@@ -52,7 +53,7 @@ func (q *queue) vector(v []int64, c map[string]int64) []int64 {
 		v = append(v, min(meter.CostOf(c, unit), store.MaxAmount/mostInBatch/2))
 	}
 	if p := &q.flight; p.unit > 0 {
-		v[p.unit], v[p.unit+1] = 1, 0
+		v[p.unit], v[p.unit+1], v[p.unit+2] = 1, 0, 1
 	}
 	return v
 }
@@ -202,7 +203,7 @@ func (q *queue) turnedDown(ws []*waiter, b *batch, r store.Booked, now time.Time
 func begins(b store.Booking, r store.Booked) bool {
 	return slices.ContainsFunc(b.Draws, func(d store.Draw) bool {
 		return slices.ContainsFunc(d.Limits, func(l store.Limit) bool {
-			return l.Kind == store.CalendarLimit && r.Ready >= l.Ends.UnixMicro()
+			return l.Kind == store.CalendarLimit && !isFlight(l) && r.Ready >= l.Ends.UnixMicro()
 		})
 	})
 }

@@ -12,12 +12,13 @@ import (
 // request under way. A process renews its units, which means that it dates them anew, before
 // they leave the window. When a request ends, its unit is given back. If a process was killed,
 // its units leave the window by themselves. A second Log counts processes that wait: each of
-// them books one unit per window, and processes that have many requests under way let the
-// others go first.
+// them books one unit per window. A third limit, which is never reached, counts the places that
+// were given: by these two the processes take turns, see line.
 const (
 	// The limits' names, and their units; no unit of a budget begins with "~".
 	flightID, flightUnit = "flight", "~flight"
 	waitID, waitUnit     = "wait", "~wait"
+	startID, startUnit   = "start", "~start"
 
 	// flightSilence is the window of the first Log: after this time the units of a silent
 	// process are free. If a process stands still for longer, the limit may be exceeded by
@@ -28,11 +29,14 @@ const (
 	flightDue = store.Ahead * 3 / 4
 	// waitPer is the window of the second Log: so often a process says that it waits.
 	waitPer = time.Second
+	// startPer is after which time the places that were given are counted from zero again. The
+	// store keeps the key for no longer than that.
+	startPer = time.Minute
 )
 
 // flight is the requests of a queue that are under way, if a key bounds their number.
 type flight struct {
-	unit    int           // index of flightUnit in the queue's units; that of waitUnit is the next. Zero: no key bounds them
+	unit    int           // index of flightUnit in the queue's units; those of waitUnit and startUnit follow. Zero: no key bounds them
 	limit   []int         // per key, the index of the first Log in its limits; negative: it has none
 	held    []*aloft      // units to be renewed, oldest first
 	ended   []*aloft      // units to be given back
@@ -40,11 +44,11 @@ type flight struct {
 	renews  *time.Timer   // for the next renewal; nil: not armed
 	renewal bool          // a call that renews is under way
 	waits   int           // other processes that wait, as far as was heard
-	full    bool          // as many are under way as may be, as far as was heard
 	over    bool          // more are under way than may be, as far as was heard
 	said    time.Time     // when this process last said that it waits
 	since   time.Time     // when it began to wait; zero: it does not
 	took    time.Duration // how long requests are under way, smoothed
+	lines   []line        // per key
 }
 
 // aloft is units that the store counts in one place.

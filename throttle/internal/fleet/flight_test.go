@@ -63,8 +63,8 @@ func TestInFlightIsTheFleets(t *testing.T) {
 		each         int     // requests of a process
 		use, share   float64 // of what there is at least, and of an equal part
 	}{
-		{"many processes, few places", 16, 8, 50 * time.Millisecond, 50 * time.Millisecond, time.Millisecond, 100, .75, .7},
-		{"slow requests", 6, 3, 2 * time.Second, 2 * time.Second, time.Millisecond, 30, .9, .3},
+		{"many processes, few places", 16, 8, 50 * time.Millisecond, 50 * time.Millisecond, time.Millisecond, 100, .75, .8},
+		{"slow requests", 6, 3, 2 * time.Second, 2 * time.Second, time.Millisecond, 30, .9, .65},
 		{"few processes", 3, 8, 50 * time.Millisecond, 50 * time.Millisecond, time.Millisecond, 500, .75, .8},
 		{"quick requests", 4, 8, 5 * time.Millisecond, 5 * time.Millisecond, 500 * time.Microsecond, 1000, .4, .8},
 		{"one process", 1, 8, 20 * time.Millisecond, 0, time.Millisecond, 1000, .85, 1},

@@ -99,10 +99,10 @@ func storeLimit(r meter.Spec, c Config, now time.Time) []store.Limit {
 }
 
 // Storable returns an error if a store cannot keep k: it has more than 16 limits (a small
-// window counts as two, and so does InFlight), or a window of more than 400 days.
+// window counts as two, and InFlight as three), or a window of more than 400 days.
 func Storable(k Key, c Config) error {
 	ls, units := storeLimits(k.Rates, c, time.Now())
-	ls, units = append(ls, flightLimits(k, len(units))...), append(units, flightUnit, waitUnit)
+	ls, units = append(ls, flightLimits(k, len(units))...), append(units, flightUnit, waitUnit, startUnit)
 	d := store.Draw{Limits: ls}
 	for _, unit := range units {
 		d.Units = append(d.Units, store.UnitCost{Unit: unit})
@@ -149,8 +149,8 @@ func shortly(d time.Duration) string {
 	return d.String()
 }
 
-// flightLimits are the two Logs of k's requests under way, whose units are unit and the next;
-// nil: k does not bound them.
+// flightLimits are the two Logs of k's requests under way, and the count of places given, whose
+// units are unit and the next two; nil: k does not bound them.
 func flightLimits(k Key, unit int) []store.Limit {
 	most, per := int64(k.InFlight), flightSilence
 	if k.Window != nil {
@@ -163,12 +163,14 @@ func flightLimits(k Key, unit int) []store.Limit {
 	if most > meter.Exact || k.Window != nil { // the grain of a Window must not change with its width, or units that are given back are not found
 		l.Grain = l.Per / meter.Exact
 	}
-	return []store.Limit{l, {ID: waitID, Kind: store.LogLimit, Unit: unit + 1, Size: float64(store.MaxAmount), Per: waitPer, Grain: waitPer / meter.Exact}}
+	return []store.Limit{l,
+		{ID: waitID, Kind: store.LogLimit, Unit: unit + 1, Size: float64(store.MaxAmount), Per: waitPer, Grain: waitPer / meter.Exact},
+		{ID: startID, Kind: store.CalendarLimit, Unit: unit + 2, Size: float64(store.MaxAmount), Per: startPer, Ends: time.Unix(0, 0)}}
 }
 
 // isFlight reports whether l is one of flightLimits.
 func isFlight(l store.Limit) bool {
-	return l.Kind == store.LogLimit && (l.ID == flightID || l.ID == waitID)
+	return l.ID == flightID || l.ID == waitID || l.ID == startID
 }
 
 // flightShort reports whether r refuses because too many are under way.

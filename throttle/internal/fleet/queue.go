@@ -73,7 +73,7 @@ func (s *shortage) sure() time.Time { return s.until.Add(-s.guess) }
 
 type waiter struct {
 	priority int
-	few      [3]int64 // room for cost
+	few      [4]int64 // room for cost
 	cost     []int64
 	since    time.Time // when it came
 	ends     time.Time // its wait must end by then
@@ -232,6 +232,7 @@ func (q *queue) pump(now time.Time) {
 		if q.flight.unit > 0 && q.f.awaits(q) {
 			return
 		}
+		q.flight.hasten(q, now)
 		if q.notBefore.After(now) && q.f.guard.now() != Gone {
 			q.arm(q.notBefore.Sub(now))
 			return

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/store"
@@ -72,6 +73,10 @@ func (f *Fleet) remember(b store.Booking, r store.Booked, sent, now time.Time) (
 		}
 		if n := ratedLimits(d); n < len(d.Limits) {
 			k.Levels = k.Levels[:n] // tallies remember their own
+		}
+		if n := slices.IndexFunc(d.Limits, func(l store.Limit) bool { return l.ID == startID }); n >= 0 {
+			k.Levels = slices.Clone(k.Levels)
+			k.Levels[n] = 0 // a store that loses this count need not heal because of that
 		}
 		f.seen[d.Key] = heardOf{k, now, sent, clock, old.ticks}
 	}
