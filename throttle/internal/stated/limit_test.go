@@ -64,8 +64,12 @@ func TestQuotaWaits(t *testing.T) {
 			flowing(q)
 			q.out, q.lastSent, q.terms = 1, hourIn.Add(40*sec)-1, &Terms{MaxPause: 30 * sec}
 		}), 40 * sec, 1, sec},
-		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *Limit) { q.early, q.terms = 1, &Terms{Fleet: true} }), 0, 1, meter.Unknown},
-		{"no reset, one under way that was sent early", heardQuota(0, 10, 0, 0, func(q *Limit) { q.Passed(hourIn, 1, 1) }), 0, 1, sec},
+		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *Limit) { q.early = 1 }), 0, 1, meter.Unknown},
+		{"no reset, one under way that was sent early", heardQuota(0, 10, 0, 0, func(q *Limit) { q.Passed(hourIn, 1, 1) }), 0, 1, meter.Unknown},
+		{"and a refusal takes a tenth of a second", heardQuota(0, 10, 0, 0, func(q *Limit) {
+			q.Passed(hourIn, 1, 1)
+			q.presumed.trip = sec / 10
+		}), 0, 1, 1050 * time.Millisecond},
 		{"no reset, one that was just sent", heardQuota(0, 10, 0, 0, func(q *Limit) { q.out, q.lastSent = 1, hourIn-1 }), 0, 1, sec},
 		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
 		{"no reset, a window known: its part for a unit", heardQuota(0, 10, 0, 20*sec, nil), 0, 1, 2 * sec},

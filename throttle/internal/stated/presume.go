@@ -59,7 +59,9 @@ func (q *Limit) ripe(now meter.Instant) bool {
 	return q.out+q.early > 0 && q.presumes() && min(q.ripensOut(), q.ripensEarly()) <= now
 }
 
-// ripensOut is when some of out is presumed to be accepted, and ripensEarly when early is.
+// ripensOut is when some of out is presumed to be accepted, and ripensEarly when early is. The latter
+// was mostly sent at once, to a host of which nothing was known. So how long a refusal takes has to
+// be known first, as a host may take seconds for that, too.
 func (q *Limit) ripensOut() meter.Instant {
 	if q.out <= 0 {
 		return meter.Never
@@ -69,10 +71,10 @@ func (q *Limit) ripensOut() meter.Instant {
 }
 
 func (q *Limit) ripensEarly() meter.Instant {
-	if q.early <= 0 {
+	if q.early <= 0 || q.presumed.trip == 0 {
 		return meter.Never
 	}
-	return q.presumed.passed.Add(cooldown.Unrefused(q.presumed.trip))
+	return q.presumed.passed.Add(cooldown.Quiet(q.presumed.trip))
 }
 
 // presume takes what has been under way for long enough for accepted. What was sent before a request

@@ -118,8 +118,9 @@ func (q *Limit) paced(now meter.Instant, cost float64) time.Duration {
 
 // answers is how long answers to the requests under way are awaited.
 func (q *Limit) answers(now meter.Instant) time.Duration {
-	if !q.presumes() {
+	at := min(q.ripensOut(), q.ripensEarly())
+	if at == meter.Never || !q.presumes() {
 		return meter.Unknown
 	}
-	return max(time.Millisecond, min(q.ripensOut(), q.ripensEarly()).Sub(now))
+	return max(time.Millisecond, at.Sub(now))
 }
