@@ -152,14 +152,20 @@ func TestKnownPartsAreNoMoreThanAGuess(t *testing.T) {
 			t.Errorf("parts of two kinds: the next run would know %s, want nothing", got)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, &fivePerPart{part: func(*http.Request) string { return "" }}, known("each URL", "GET /v0"))
-		took := callParts(t, tr, draws(1), 300, 4, func(p, _ int) string { return fmt.Sprintf("v0/u%d", p) })
-		if got := fmt.Sprint(kept(tr)); strings.Contains(got, "each") || strings.Contains(got, "some") {
-			t.Errorf("after answers of a limit of all the next run would know %s, want nothing of single parts", got)
-		}
-		if took > 300*3*time.Second { // half as fast again as the limit
-			t.Errorf("300 calls, of which 5 in 10 s are served, took %v", took)
-		}
-	})
+	var wrong []string
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			tr := newTransport(t, &fivePerPart{part: func(*http.Request) string { return "" }}, known("each URL", "GET /v0"))
+			took := callParts(t, tr, draws(seed), 300, 4, func(p, _ int) string { return fmt.Sprintf("v0/u%d", p) })
+			if got := fmt.Sprint(kept(tr)); strings.Contains(got, "each") || strings.Contains(got, "some") {
+				wrong = append(wrong, got)
+			}
+			if took > 300*3*time.Second { // half as fast again as the limit
+				t.Errorf("300 calls, of which 5 in 10 s are served, took %v", took)
+			}
+		})
+	}
+	if len(wrong) > 2 { // by chance it is one of forty
+		t.Errorf("after answers of a limit of all, of five next runs some would know %s, want nothing of single parts", wrong)
+	}
 }
