@@ -147,16 +147,8 @@ func (f *Limit) End(gen uint32) {
 	if f.older > 0 {
 		f.older-- // perhaps another one ends, so BesideOthers may be false too early
 	}
-	f.underway.end(gen)
-	f.shed(1 - leftByLoss)
-}
-
-// shed lowers the limit by up to most, if it is still to be cut.
-func (f *Limit) shed(most float64) {
-	if f.drain > 0 {
-		d := min(f.drain, most)
-		f.limit -= d
-		f.drain -= d
+	if counted := f.underway.end(gen); f.losses != nil {
+		f.shed(counted)
 	}
 }
 

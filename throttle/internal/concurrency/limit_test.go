@@ -166,12 +166,17 @@ func TestSlowStart(t *testing.T) {
 	f.now = 100
 	for range 40 {
 		f.Lost(hourIn.Add(time.Second), 0)
+		f.End(f.gen)
 	}
 	if f.Allowed() != 70 {
 		t.Errorf("%d at a time after one burst of losses of 100, want 70", f.Allowed())
 	}
 	for i := range 40 {
 		f.Lost(hourIn.Add(time.Duration(2+i)*time.Second), 0)
+		f.End(f.gen)
+	}
+	for f.now > 0 {
+		f.End(f.gen)
 	}
 	if f.Allowed() != 1 {
 		t.Errorf("%d at a time after many losses, want 1", f.Allowed())

@@ -10,6 +10,8 @@ import (
 type losses struct {
 	cut     meter.Instant // when the limit was last cut
 	ask     meter.Instant // from when on one more may start beside those that count again; zero: a crowd came later
+	part    float64       // by how much the limit is cut with each request that ends
+	burst   bool          // the request that ends next failed together with the first one
 	crowd   meter.Instant // when a request was last refused because of others under way
 	ceiling float64       // how many at a time a crowd showed that the host serves; zero: not known
 	atIt    int           // good answers since then
@@ -18,11 +20,11 @@ type losses struct {
 
 // Lost learns from a request that the host could not serve in time. The limit shrinks by
 // three tenths, once for all requests that were under way together. It does so step by step
-// as these end, as in RFC 6937, so that a loss leaves as many as are under way and count. The
-// exceptions are room that was lent, which is taken back, and what is left to cut of the loss
-// before. Still no call has to wait for the end of a long poll because others failed: see
-// oneMore. Requests that fail together with the first one free no place for others. said is how
-// long the host took to answer that it could not; zero: it did not answer.
+// as these end, as in RFC 6937, so that a loss leaves room for all that are under way and count. What
+// is left to cut of the loss before, and room that was lent, go with these steps. Nor has a call to
+// wait for the end of a long poll because others failed: see oneMore. Requests that fail together
+// with the first one free no place for others. said is how long the host took to answer that it
+// could not; zero: it did not answer.
 func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	apart, ask := max(leastTrip, min(f.rtt, time.Second)), now.Add(freshPatience)
 	if said > 0 {
@@ -30,21 +32,36 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	}
 	if f.losses != nil && time.Duration(now-f.cut) < apart {
 		f.ask = ask
-		f.shed(1)
+		f.burst = true
 		return
 	}
-	f.shed(f.drain) // the cut before is completed first
+	room := f.Allowed()
 	f.recount(now)
 	n := float64(max(1, f.now))
+	if room > 0 {
+		n = min(n, float64(room))
+	}
+	left := n
 	switch {
 	case f.free:
 	case f.limit == 0:
-		n = min(n, firstFlight)
+		left = min(n, firstFlight)
 	default:
-		n = max(1, min(n, f.limit))
+		left = min(n, f.limit-f.drain)
 	}
-	f.shrink(now, n, max(1, leftByLoss*n))
+	f.shrink(now, n, max(1, leftByLoss*left))
 	f.ask = ask
+}
+
+// shed cuts the limit by one step, if a request has ended that counted.
+func (f *Limit) shed(counted bool) {
+	step := min(f.part, f.drain)
+	if f.burst {
+		step = min(1, f.drain)
+	}
+	if f.burst = false; counted {
+		f.limit, f.drain = f.limit-step, f.drain-step
+	}
 }
 
 // onlyLost reports whether requests that were old may count again, and only because of losses.
@@ -137,5 +154,5 @@ func (f *Limit) shrink(now meter.Instant, limit, to float64) {
 	if f.losses == nil {
 		f.losses = new(losses)
 	}
-	f.cut, f.ask = now, 0
+	f.cut, f.ask, f.part, f.burst = now, 0, f.drain/f.limit, false
 }

@@ -101,19 +101,20 @@ func (u *underway) start(now meter.Instant) uint32 {
 	return u.gen
 }
 
-// end counts one request of that generation less.
-func (u *underway) end(gen uint32) {
+// end counts one request of that generation less. It reports whether it did count.
+func (u *underway) end(gen uint32) (counted bool) {
 	switch ago := u.ago(gen); {
 	case u.overtaken(gen):
 		u.gone--
-		return
+		return false
 	case ago >= spans && u.old > 0:
 		u.old--
-		return
+		return false
 	case ago > 0:
 		u.late[min(ago, spans-1)-1]--
 	}
 	u.now--
+	return true
 }
 
 // ago is how many generations have begun since gen.
