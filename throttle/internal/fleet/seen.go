@@ -26,6 +26,12 @@ func (h heardOf) now(now time.Time) int64 {
 	return h.clock + max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)), 0).Microseconds()
 }
 
+// unheard reports whether k is of another state than h, and the call for d did not say h, because
+// it was sent before. The store may have lost h then, and would not hear of it if h were forgotten.
+func (h heardOf) unheard(d store.Draw, k store.Standing) bool {
+	return h.Gen != k.Gen && len(h.Levels) == ratedLimits(d) && (d.Seen.Gen != h.Gen || d.Seen.At < h.At)
+}
+
 // mostKeys is for how many keys it is remembered what the store last said. That is sent with
 // later calls, by which a store that has lost its state gets it back; keys that are forgotten
 // do not help with that.
@@ -62,7 +68,7 @@ func (f *Fleet) remember(b store.Booking, r store.Booked, sent, now time.Time) (
 		if ok {
 			f.seen[d.Key] = old
 		}
-		if k.Gen == 0 || !possible(k.At, clock) || ok && old.Gen == k.Gen && old.At > k.At {
+		if k.Gen == 0 || !possible(k.At, clock) || ok && (old.Gen == k.Gen && old.At > k.At || old.unheard(d, k)) {
 			continue
 		}
 		for key := range f.seen {
