@@ -59,14 +59,13 @@ func (w *word) message(m modelMessage) {
 	w.add(m.refund.Gen, m.refund.At, m.refund.Ready)
 	w.bits(m.refund.Units...)
 	w.bits(m.refund.Held...)
-	w.say(m.newcomer)
 }
 
 // key names s: what is under way may be delivered in any order.
 func (s modelState) key() string {
 	var w word
 	w.add(int64(s.now), int64(s.stepped), s.era, int64(s.unknown), int64(len(s.sent)))
-	w.say(s.kept, s.fault, s.lost)
+	w.say(s.kept, s.fault, s.lost, s.told)
 	slices.Sort(s.sent)
 	for _, at := range s.sent {
 		w.add(int64(at))
