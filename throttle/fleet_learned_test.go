@@ -36,11 +36,12 @@ func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
 
 // Sixteen processes without any budget take at most 1.15 times as long as one does for
 // the same work where the server states its limit, and are refused at most twice as
-// often and once more each. With endless work none is further than a fifth from an equal share in the
-// mean of all tests. In one of a thousand draws of six servers a bucket takes 1.18 times as long, and a
-// share is .26 off, so with other seeds the test may fail.
+// often and once more each. With endless work none is further than a fifth from an equal share. How
+// many units it is off does not grow with time: of six windows it is .13 in the mean, of twelve .07, and
+// of 24 .04. So endless work takes twice as long as finite work here. In one of a thousand draws of
+// six servers a bucket takes 1.18 times as long, so with other seeds the test may fail.
 func TestFleetWithoutBudgets(t *testing.T) {
-	all, tests, uneven := 0.0, 0.0, 0.0
+	all, tests := 0.0, 0.0
 	for _, counts := range countsIn {
 		most := 1.15
 		if counts == "bucket" {
@@ -48,17 +49,17 @@ func TestFleetWithoutBudgets(t *testing.T) {
 		}
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
+				windows := *fleetWindows
+				if endless {
+					windows *= 2
+				}
+				f := measureFor(t, windows, *fleetProcesses, 0, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
 				all, tests = all+f.ratio, tests+1
 				testnet.Judge(t, f.ratio <= most && f.many <= 2*f.one+16, "%s, %s, endless %v: %+v", counts, states, endless, f)
-				testnet.Judge(t, f.uneven <= 0.25, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
-				if endless {
-					uneven += f.uneven
-				}
+				testnet.Judge(t, f.uneven <= 0.2, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 			}
 		}
 	}
-	testnet.Judge(t, uneven <= 0.2*tests/2, "one process was %.2f off an equal share, in the mean of all tests", uneven/tests*2)
 	testnet.Judge(t, all <= 1.08*tests, "takes %.2f times as long as one process, in the mean of all tests", all/tests)
 }
 

@@ -247,7 +247,11 @@ func measureFar(t *testing.T, far time.Duration, counts, states string, endless 
 
 // measureSome is measureFar with so many processes.
 func measureSome(t *testing.T, processes int, far time.Duration, counts, states string, endless bool, seeds ...uint64) (f fleets) {
-	windows := *fleetWindows
+	return measureFor(t, *fleetWindows, processes, far, counts, states, endless, seeds...)
+}
+
+// measureFor is measureSome with work for so many windows.
+func measureFor(t *testing.T, windows, processes int, far time.Duration, counts, states string, endless bool, seeds ...uint64) (f fleets) {
 	for _, seed := range seeds {
 		var b *budgeted
 		run := func(n int) (w working) {
