@@ -94,7 +94,7 @@ func TestLimitsOfPartsOutliveRuns(t *testing.T) {
 	} {
 		var refused [2]int
 		var took [2]time.Duration
-		for seed := range uint64(testnet.Drawn(6, 1)) { // one in ten does not find out that there are parts
+		for seed := range uint64(testnet.Drawn(12, 1)) { // one in ten does not find out that there are parts
 			synctest.Test(t, func(t *testing.T) {
 				draw := draws(seed)
 				first := newTransport(t, &fivePerPart{part: tt.part}, throttle.Config{})
