@@ -37,8 +37,8 @@ func TestAClockThatStepsOnceStays(t *testing.T) {
 }
 
 // A clock that steps again and again serves what a store that is gone does, but for what its first
-// steps cost. They let a limit through once more, and as the store goes and comes a burst and one
-// request of each process.
+// steps cost. They let a limit through once more, and each time that the store goes or comes, which
+// it may do twice in a second, a burst and one request of each process.
 func TestAClockThatStepsAgainAndAgainIsGone(t *testing.T) {
 	const members, took = 4, time.Minute
 	for _, budget := range []struct {
@@ -68,7 +68,7 @@ func TestAClockThatStepsAgainAndAgainIsGone(t *testing.T) {
 					if float64(n) < .95*float64(dead) || n > budget.sum*11/10 {
 						t.Errorf("%s, ±%v at %s: %d were served, want .95 of %d, and 1.1 times %d at most", budget.text, by, name, n, dead, budget.sum)
 					}
-					if bound := 2*budget.limit + budget.burst + members; most > bound {
+					if bound := 2 * (budget.limit + budget.burst + members); most > bound {
 						t.Errorf("%s, ±%v at %s: %d in a second, want at most %d", budget.text, by, name, most, bound)
 					}
 				})
