@@ -23,7 +23,7 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 	k := g.endpoint
 	if !l.states && !refused && len(s.Limits) > 0 {
 		l.states = true
-		if e := k.evidenceNow(); e != nil { // these limits explain what was refused before
+		if e := k.evidenceNow(); e != nil && !e.blank() { // these limits explain what was refused before
 			e.forget()
 		}
 	}
