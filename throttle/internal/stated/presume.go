@@ -81,14 +81,14 @@ func (q *Limit) ripensEarly() meter.Instant {
 // whose answer says how much is left is part of that already, and what was sent before one that asks
 // what there is belongs to the last window.
 func (q *Limit) presume(now meter.Instant) {
-	p := &q.presumed
-	if q.presumes() && q.ripensEarly() <= now {
+	p, presumes := &q.presumed, q.presumes()
+	if presumes && q.ripensEarly() <= now {
 		if p.passed > max(p.told, q.rolled) { // nothing is left of what a refusal told, with them or without
 			q.left = min(q.left, max(0, q.left-q.early))
 		}
 		q.Unbind()
 	}
-	for q.ripe(now) {
+	for presumes && q.ripensOut() <= now {
 		_, before, n := q.ripens()
 		n = min(n, q.out)
 		former := min(n, p.former)
