@@ -180,9 +180,19 @@ type Stats struct {
 }
 
 // Stats returns what the layers count and know at this moment. The layers are read
-// one after the other, so their sums may differ by what happened meanwhile.
+// one after the other, so their sums may differ by what happened meanwhile. A host of
+// which a circuit is open has the state throttle.StateRefusing.
 func (t *Transport) Stats() Stats {
 	s := Stats{Throttle: t.throttle.Stats(), Retry: t.retry.Stats(), Breaker: t.circuits.Stats()}
+	open := make(map[string]bool)
+	for _, c := range s.Breaker.Circuits {
+		open[c.Host] = open[c.Host] || c.State == breaker.Open
+	}
+	for i := range s.Throttle.Hosts {
+		if h := &s.Throttle.Hosts[i]; open[h.Host] {
+			h.State = throttle.StateRefusing
+		}
+	}
 	if t.fallback != nil {
 		s.Fallbacks = t.fallback.answered.Load()
 	}
@@ -191,8 +201,8 @@ func (t *Transport) Stats() Stats {
 
 // StatsOf is Stats of the hosts for which want returns true. It is for programs
 // that often look at many hosts; throttle.Transport.StatsOf says what stamp is. It
-// leaves out the sums over all hosts and the circuits. Circuits().Stats() has the
-// circuits that have something to report.
+// leaves out the sums over all hosts and the circuits, so no State says that one is
+// open. Circuits().Stats() has the circuits that have something to report.
 func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
 	s := Stats{Throttle: t.throttle.StatsOf(want)}
 	asked := make(map[string]bool, len(s.Throttle.Hosts))

@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
@@ -137,6 +139,45 @@ func TestStatsOfSomeHosts(t *testing.T) {
 		}
 		if none := rt.StatsOf(func(string, string, uint64) bool { return false }); len(none.Throttle.Hosts)+len(none.Retry.Hosts) != 0 {
 			t.Errorf("of no host: %+v", none)
+		}
+	})
+}
+
+// TestAnOpenCircuitIsRefusing: a host whose circuit is open is not "ok" in Stats, whether
+// failures or an operator opened it, and is again when the circuit is closed.
+func TestAnOpenCircuitIsRefusing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			code := 200
+			if r.URL.Host == "down.example" {
+				code = 500
+			}
+			return testnet.Answer(r, code, nil, nil), nil
+		}), weir.Config{}))(t)
+		for range 40 {
+			for _, host := range []string{"down.example", "up.example", "held.example"} {
+				if resp, err := rt.RoundTrip(get(t, "http://"+host+"/")); err == nil {
+					resp.Body.Close()
+				}
+			}
+		}
+		states := func() map[string]throttle.State {
+			all := make(map[string]throttle.State)
+			for _, h := range rt.Stats().Throttle.Hosts {
+				all[h.Host] = h.State
+			}
+			return all
+		}
+		if err := rt.Circuits().Force("held.example", breaker.Open); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]throttle.State{"down.example": throttle.StateRefusing, "up.example": throttle.StateOK, "held.example": throttle.StateRefusing}
+		if got := states(); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		rt.Circuits().Release("held.example")
+		if got := states()["held.example"]; got != throttle.StateOK {
+			t.Errorf("released: %s", got)
 		}
 	})
 }

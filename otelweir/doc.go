@@ -39,7 +39,7 @@
 //	weir.client.answers            {answer}   counter
 //	weir.client.answer.time        s          counter: until the headers of all of these
 //	weir.client.wait.expected      s          gauge: what a request made now would wait; weir.route
-//	weir.client.refusing           {state}    gauge: 1 while most of the latest requests are turned away (throttle.StateRefusing)
+//	weir.client.refusing           {state}    gauge: 1 while most of the latest requests are turned away or a circuit is open (throttle.StateRefusing)
 //	weir.client.queue.length       {request}  gauge
 //	weir.client.queue.oldest       s          gauge: how long the oldest of these has waited
 //	weir.client.budget.left        {unit}     gauge; weir.budget, weir.unit, weir.pattern

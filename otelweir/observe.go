@@ -70,6 +70,9 @@ func (r *Reporter) observe(s weir.Stats, o metric.Observer) {
 	for _, c := range s.Breaker.Circuits {
 		n := at(c.Host)
 		n.state = max(n.state, number(c.State))
+		if c.State == breaker.Open {
+			n.refusing = 1 // also if nothing came to the throttle yet
+		}
 		if c.Forced {
 			n.forced = 1
 		}

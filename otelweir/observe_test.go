@@ -182,8 +182,8 @@ func TestCircuitMetrics(t *testing.T) {
 	})
 }
 
-// A host that turns most requests away shows as refusing, and what a fallback
-// answered is counted.
+// A host that turns most requests away, or whose circuit is open, shows as refusing, and
+// what a fallback answered is counted.
 func TestRefusingMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := weir.Config{Throttle: throttle.Config{MaxWait: -1, Budgets: map[string]throttle.Budget{"busy.example": throttle.MustParseBudget("1/h")}}}
@@ -200,6 +200,7 @@ func TestRefusingMetrics(t *testing.T) {
 		w.wants(
 			`weir.client.refusing{server.address=api.example} 0`,
 			`weir.client.refusing{server.address=busy.example} 1`,
+			`weir.client.refusing{server.address=down.example} 1`,
 			`weir.client.circuit.fallbacks{server.address=down.example} 4`,
 			`weir.client.circuit.refusals{server.address=down.example} 4`,
 		)

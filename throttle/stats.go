@@ -46,7 +46,7 @@ const (
 	// away in the last 10 to 20 s and those that wait now, at least half were
 	// turned away: by a budget, a pause, the queue's end, or because their
 	// deadline passed while they waited. An open circuit turns requests away
-	// before; its state is in package breaker's Stats.
+	// before they come here: weir.Transport.Stats says StateRefusing of its host.
 	StateRefusing State = "refusing"
 )
 
