@@ -45,14 +45,22 @@ func (c *circuit) timed(took time.Duration, now time.Time) {
 
 // hurried reports whether an attempt was ended by its caller sooner than the
 // host lately answered others. A host that has answered nobody for as long as
-// its slowest answer took may be down.
+// its slowest answer took may be down. What the circuit did not see, because all was
+// well until now, the host's record knows.
 func (c *circuit) hurried(v verdict, now time.Time) bool {
 	if !v.hasty {
 		return false
 	}
 	c.pressed = now
 	c.calm.Store(false)
-	return now.Sub(v.sent) < c.slowest && now.Sub(c.spoke) <= c.slowest && now.Sub(c.slowAt) <= 2*c.cfg.Window
+	slowest, spoke := v.usual, c.spoke
+	if now.Sub(c.slowAt) <= 2*c.cfg.Window {
+		slowest = max(slowest, c.slowest)
+	}
+	if v.spoke.After(spoke) {
+		spoke = v.spoke
+	}
+	return now.Sub(v.sent) < slowest && now.Sub(spoke) <= slowest
 }
 
 // refutes reports whether v, an answer, shows that the callers whose deadlines

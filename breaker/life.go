@@ -96,14 +96,14 @@ func vigilOf(h *hosts.Host) *vigil {
 	return nil
 }
 
-// heard returns what hear has noted.
-func heard(h *hosts.Host) sign {
+// heard returns what hear has noted: the newest sign of life, and when it was heard.
+func heard(h *hosts.Host) (s sign, at time.Time) {
 	if l := lifeOf(h); l != nil {
-		if s := l.newest.Load(); s != nil {
-			return s.sign
+		if n := l.newest.Load(); n != nil {
+			return n.sign, n.at.Add(n.after)
 		}
 	}
-	return sign{}
+	return sign{}, time.Time{}
 }
 
 // lastGood is between which instants the newest attempt was sent that succeeded, as far
@@ -115,7 +115,7 @@ func lastGood(h *hosts.Host) (from, to time.Time) {
 			return from, from.Add(grain)
 		}
 	}
-	if s := heard(h); !s.at.IsZero() {
+	if s, _ := heard(h); !s.at.IsZero() {
 		return s.at, s.at.Add(tick)
 	}
 	return from, to

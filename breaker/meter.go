@@ -272,7 +272,7 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		v.good, v.goodBy = lastGood(&e.Value)
 		v.usual = vigilOf(&e.Value).slowest()
 		if v.silent {
-			v.heard = heard(&e.Value)
+			v.heard, v.spoke = heard(&e.Value)
 		}
 	}
 	cir.report(p, v, a.trip.Caller)

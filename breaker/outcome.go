@@ -47,6 +47,7 @@ type verdict struct {
 	sent       time.Time     // zero: nobody knows
 	route      route         // silent
 	heard      sign          // silent: of the host's record
+	spoke      time.Time     // silent: when the host last answered, as its record says
 	good       time.Time     // of a failure: the newest attempt that succeeded was not sent before
 	goodBy     time.Time     // of a failure: nor after
 	usual      time.Duration // of a failure: how long the host's answers take at most; zero: not known

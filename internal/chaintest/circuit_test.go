@@ -1,8 +1,10 @@
 package chaintest
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -45,6 +47,39 @@ func TestFiveCallsWithoutAnAnswerOpenTheCircuit(t *testing.T) {
 			}
 			if !errors.As(call(), new(*breaker.Error)) {
 				t.Errorf("%v apart: five calls failed, and the circuit let a sixth go", apart)
+			}
+		})
+	}
+}
+
+// TestTheFirstCallersInAHurryCloseNobodyOut: how long answers take is known although nothing has
+// failed before, so the first callers who had too little time say nothing of the host.
+func TestTheFirstCallersInAHurryCloseNobodyOut(t *testing.T) {
+	for _, slow := range []time.Duration{3 * time.Second, 12 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if err := testnet.Wait(r.Context(), slow); err != nil {
+					return nil, err
+				}
+				return stub(r)
+			}), weir.Config{}))(t)
+			call := func(d time.Duration) {
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				defer cancel()
+				if resp, err := testnet.Get(t, ctx, rt, "http://h/"); err == nil {
+					resp.Body.Close()
+				}
+			}
+			for range 2 {
+				call(20 * time.Second)
+			}
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() { call(slow / 2) })
+			}
+			all.Wait()
+			if got := rt.Circuits().State("h"); got != breaker.Closed {
+				t.Errorf("answers take %v, and 20 callers waited for half of that: %v", slow, rt.Circuits().Stats().Circuits)
 			}
 		})
 	}

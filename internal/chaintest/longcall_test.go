@@ -134,6 +134,7 @@ func TestASlowHostSoonGetsAllCalls(t *testing.T) {
 		{"0.7 s, 500/s", always(700 * time.Millisecond), 500, 5 * time.Second, 8 * time.Second},
 		{"5 s, 100/s", always(5 * time.Second), 100, 10 * time.Second, time.Second},
 		{"9 s, 100/s", always(9 * time.Second), 100, 10 * time.Second, 18 * time.Second},
+		{"12 s, 100/s", always(12 * time.Second), 100, 13 * time.Second, 24 * time.Second},
 		{"half of them 9 s, 100/s", atTimes(9 * time.Second), 100, 10 * time.Second, 3 * time.Second},
 		{"half of them 20 s, 100/s", atTimes(20 * time.Second), 100, 30 * time.Second, 0},
 		{"1.9 s in the mean, 500/s for 2 s", random(1900 * time.Millisecond), 500, 2 * time.Second, 20 * time.Second},
