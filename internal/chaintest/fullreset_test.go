@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // bucketUntilFull is a bucket of 50 that fills in a minute, and states when it is full, as reset
@@ -180,5 +181,60 @@ func TestABucketThatAnswersContradictIsObeyedOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAWindowThatSaysWhenItIsFullIsRefusedSeldom: who writes resets as "6m0s" is taken for a bucket.
+// If it is a window instead, that is found out from the first few of its answers.
+func TestAWindowThatSaysWhenItIsFullIsRefusedSeldom(t *testing.T) {
+	const calls, callers = 120, 7
+	for _, limit := range []struct {
+		size int
+		per  time.Duration
+	}{{4, 10 * time.Second}, {10, 3 * time.Second}, {30, time.Minute}} {
+		for seed := range uint64(testnet.Drawn(10, 3)) {
+			synctest.Test(t, func(t *testing.T) {
+				dice := rand.New(rand.NewPCG(seed, 7))
+				var mu sync.Mutex
+				phase := time.Duration(dice.Int64N(int64(limit.per)))
+				start := time.Now().Add(-phase)
+				window, used, refused := int64(0), 0, 0
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					mu.Lock()
+					way := time.Duration(dice.IntN(20)) * time.Millisecond
+					mu.Unlock()
+					time.Sleep(roundTrip/2 + way)
+					mu.Lock()
+					in := time.Since(start)
+					if w := int64(in / limit.per); w != window {
+						window, used = w, 0
+					}
+					h, status := make(http.Header), 200
+					if used < limit.size {
+						used++
+					} else {
+						status = 429
+						refused++
+					}
+					h.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(limit.size))
+					h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(limit.size-used))
+					h.Set("X-Ratelimit-Reset-Requests", (limit.per - in%limit.per).Round(time.Millisecond).String())
+					mu.Unlock()
+					time.Sleep(roundTrip / 2)
+					return testnet.Answer(r, status, h, nil), nil
+				}), weir.Config{Throttle: throttle.Config{MaxWait: time.Hour}}))(t)
+				begun := time.Now()
+				var lost atomic.Int64
+				inTurn(callers, calls, func(int) {
+					if resp, err := rt.RoundTrip(get(t, "http://h/")); err != nil || resp.StatusCode != 200 {
+						lost.Add(1)
+					}
+				})
+				ideal := time.Duration(calls/limit.size) * limit.per
+				if took := time.Since(begun); lost.Load() > 0 || refused > 4 || took > ideal+ideal/20+time.Second {
+					t.Errorf("%d per %v, seed %d: %d lost, %d refused, after %v, want none, at most 4, and %v at most", limit.size, limit.per, seed, lost.Load(), refused, took, ideal)
+				}
+			})
+		}
 	}
 }

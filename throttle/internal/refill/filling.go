@@ -25,22 +25,26 @@ type Filling struct {
 }
 
 // Heard learns from an answer by which lack units are missing, and which says that the reset comes
-// after so long. Both are whole numbers, cut or rounded up.
-func (f *Filling) Heard(lack float64, reset time.Duration) {
+// after so long. Both are whole numbers, cut or rounded up. It reports by how many units the answer
+// contradicts the one before, if the reset is when a bucket is full.
+func (f *Filling) Heard(lack float64, reset time.Duration) (off float64) {
 	if reset <= time.Second || lack < 1 || f.unlike >= mostUnlike {
-		return
+		return 0
 	}
-	slowest, fastest := (lack-1)/(reset+time.Second).Seconds(), lack/(reset-time.Second).Seconds()
+	soonest, latest := (reset - time.Second).Seconds(), (reset + time.Second).Seconds()
+	slowest, fastest := (lack-1)/latest, lack/soonest
 	if f.row > 0 && (slowest > f.fastest || fastest < f.slowest) {
+		off = max(lack-1-f.fastest*latest, f.slowest*soonest-lack)
 		f.unlike++
 		f.row = 0
 	}
 	if f.row == 0 {
 		*f = Filling{slowest, fastest, reset, reset, 1, f.unlike}
-		return
+		return off
 	}
 	f.slowest, f.fastest = max(f.slowest, slowest), min(f.fastest, fastest)
 	f.least, f.most, f.row = min(f.least, reset), max(f.most, reset), min(f.row+1, fillsAfter)
+	return 0
 }
 
 // Rate is at which rate units come back at least, per second; zero: the resets are not known to be

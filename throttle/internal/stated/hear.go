@@ -120,13 +120,17 @@ func (q *Limit) fills(l *headers.Limit) {
 	}
 	if left, ok := l.Left(); ok && q.size.Known && left < q.size.Value {
 		q.judge.Lean(refill.Bucket)
-		// The time until it is full is rounded up, which makes the rate too small and
-		// never too large. So the largest rate is the most exact one.
 		switch {
 		case q.judge.Kind() != refill.Bucket:
 		case l.ResetMeans == headers.Unknown:
 			q.refill = q.filling.Rate()
 		default:
+			if off := q.filling.Heard(q.size.Value-left, l.Reset.Value); off > 0 { // its rate has changed, or it is none
+				q.judge.Weigh([4]float64{refill.Bucket: off})
+				q.refill = 0
+			}
+			// The time until it is full is rounded up, which makes the rate too small and
+			// never too large. So the largest rate is the most exact one.
 			q.refill = max(q.refill, refill.Rate(q.size.Value, left, l.Reset.Value))
 		}
 	}
