@@ -222,3 +222,44 @@ func TestWhatOnlyRefusalsStateIsUsedAlthoughAnswersTakeLong(t *testing.T) {
 		})
 	}
 }
+
+// TestAHostThatWorksForLongRefusesFewAtFirst: as long as a host has answered nothing, requests that it
+// did not refuse in time are taken to be accepted, and others are sent. They go one by one, so
+// that a refusal keeps the rest here.
+func TestAHostThatWorksForLongRefusesFewAtFirst(t *testing.T) {
+	for trip, most := range map[time.Duration]int{5 * time.Millisecond: 2, 40 * time.Millisecond: 6} {
+		for _, after := range []string{"", "60"} {
+			synctest.Test(t, func(t *testing.T) {
+				var accepted, refused atomic.Int64
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					time.Sleep(trip / 2)
+					if accepted.Add(1) <= 6 {
+						time.Sleep(7 * time.Second)
+						return testnet.Answer(r, 200, nil, nil), nil
+					}
+					refused.Add(1)
+					time.Sleep(trip / 2)
+					resp := testnet.Answer(r, 429, nil, nil)
+					if after != "" {
+						resp.Header.Set("Retry-After", after)
+					}
+					return resp, nil
+				}), weir.Config{}))(t)
+				ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+				defer cancel()
+				var wg sync.WaitGroup
+				for range 60 {
+					wg.Go(func() {
+						if resp, err := testnet.Get(t, ctx, rt, "http://h/"); err == nil {
+							resp.Body.Close()
+						}
+					})
+				}
+				wg.Wait()
+				if n := refused.Load(); n > int64(most) {
+					t.Errorf("%v away, Retry-After %q: %d of 60 were refused, want %d at most", trip, after, n, most)
+				}
+			})
+		}
+	}
+}

@@ -13,6 +13,7 @@ const (
 	provenGood  = 1000                   // after so many good answers the limit is lifted until something goes wrong
 	goodPerStep = 5                      // so many good answers make room for one more request at a time
 	lentPerOld  = 4                      // each old request makes room for so many more: 24 after the first four
+	trickle     = 40 * time.Millisecond  // the first two that go because of old requests are so far apart
 	leastTrip   = 200 * time.Millisecond // the least time between two cuts, if round trips are shorter: losses within it have one cause
 	leftByLoss  = 0.7                    // how much of what was under way a loss leaves, as in RFC 9438
 	ceilingFor  = 10 * time.Minute       // for how long a crowd's number is believed without another crowd, as servers change
@@ -89,8 +90,21 @@ func (f *Limit) opensAt(now meter.Instant) meter.Instant {
 	if f.Roomy(now) {
 		return now
 	}
+	if int(f.now) < f.Allowed() {
+		return min(f.lends(), f.paced())
+	}
 	f.full = true
 	return min(f.turn(), f.paced(), f.oneMore())
+}
+
+// lends is when the next request may go to a host that has not answered any yet, because others are
+// old: each a shorter time after the one before, so that twenty go in a seventh of a second. If one is
+// refused meanwhile, the rest stay here. Requests at a configured rate need not be as careful.
+func (f *Limit) lends() meter.Instant {
+	if f.old == 0 || f.good > 0 || f.ease > 0 || f.pace > 0 {
+		return 0
+	}
+	return f.begun.Add(trickle / time.Duration(max(1, f.now)))
 }
 
 // paced is when the configured rate has room for the next request. If answers are slow, many
@@ -107,11 +121,11 @@ func (f *Limit) paced() meter.Instant {
 // Roomy reports whether a request may start.
 func (f *Limit) Roomy(now meter.Instant) bool {
 	n := f.Allowed()
-	if n == 0 || int(f.now) < n {
+	if n == 0 || int(f.now) < n && f.lends() <= now {
 		return true
 	}
 	f.age(now)
-	return int(f.now) < n || min(f.paced(), f.oneMore()) <= now
+	return int(f.now) < n && f.lends() <= now || min(f.paced(), f.oneMore()) <= now
 }
 
 // Start counts a request that starts now, and returns what End and Unanswered need.

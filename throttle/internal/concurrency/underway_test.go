@@ -62,9 +62,13 @@ func TestWhatWasAcceptedCountsNoMore(t *testing.T) {
 		if f.UnderWay() != n {
 			t.Errorf("%s: %d are under way", test.name, f.UnderWay())
 		}
-		late := begin.Add(test.want)
-		for f.Opens(late) == late {
-			f.Start(late)
+		last := begin.Add(test.want)
+		for at := f.Opens(last); at.Sub(begin) < test.want+200*time.Millisecond; at = f.Opens(at) {
+			f.Start(at)
+			last = at
+		}
+		if took := last.Sub(begin) - test.want; test.quick > 0 && took > 0 || test.quick == 0 && (took < 130*time.Millisecond || took > 150*time.Millisecond) {
+			t.Errorf("%s: it takes %v until they have gone", test.name, took)
 		}
 		if got := f.UnderWay(); got != n+n+4*n { // for each that was accepted, as it seems, four more
 			t.Errorf("%s: %d are under way then", test.name, got)
