@@ -21,6 +21,7 @@ type climb struct {
 	gap     Instant // between two sends during a climb; zero: there is none
 	first   Instant // the first gap of the climb
 	step    Instant // requests that are sent from then on show whether gap is too short
+	tried   int     // how many were
 	probe   Instant // when the first request of the climb was sent; zero: none was
 	won     int     // requests accepted that were sent since then
 	waiting int     // how many requests waited when the plan was made
@@ -94,15 +95,17 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 		return c.look(now, base, p, m)
 	}
 	latest := 1 - (1-climbStep)/(1+c.fails)
-	return c.early(now, base+Instant(min(latest*wait, climbFirst*price*math.Exp2(c.fails))), base, p)
+	return c.early(now, base+Instant(min(latest*wait, climbFirst*price*math.Exp2(c.fails))), base, p, lead)
 }
 
-// early moves a plan to at, if that is earlier.
-func (c *climb) early(now, at, base Instant, p Plan) Plan {
+// early moves a plan to at, if that is earlier. The climb that begins so is no faster at first than its
+// leader by more than climbStep says: the wait for a unit that is about to leave a window may be as short
+// as can be.
+func (c *climb) early(now, at, base Instant, p Plan, lead *candidate) Plan {
 	c.due = p.At
 	if at < p.At {
 		p.At, p.Reason, p.p = max(now, at), Found, 1
-		c.first = at - base
+		c.first = max(at-base, Instant(climbStep*lead.unit()))
 	}
 	return p
 }
@@ -125,8 +128,9 @@ func (b *bank) faster(than float64) (part float64) {
 // sent notes that a request is sent by plan p. It may be the first of a climb.
 func (c *climb) sent(now Instant, p *Plan) {
 	if p.Reason == Found && !p.wide && c.probe == 0 {
-		c.probe, c.step, c.won, c.seen.at = now, now, 0, now
+		c.probe, c.step, c.tried, c.won, c.seen.at = now, now, 0, 0, now
 	}
+	c.tried++
 }
 
 // accepted notes that a request was accepted which was sent at sent.
@@ -145,7 +149,9 @@ func (c *climb) accepted(now, sent Instant) {
 			if c.fails < .5 {
 				part = coarse
 			}
-			c.gap, c.step = max(1, Instant(part*float64(c.gap))), now
+			// If something else holds requests back, they do not show that they may go at the gap.
+			gap := max(c.gap, (now-c.step)/Instant(max(1, c.tried)))
+			c.gap, c.step, c.tried = max(1, min(c.gap, Instant(part*float64(gap)))), now, 0
 		}
 	}
 }

@@ -61,3 +61,40 @@ func TestHardlyLikelyLimitsHoldNobodyUpForEver(t *testing.T) {
 		}
 	}
 }
+
+// TestAClimbBeginsHardlyFasterThanItsLeader: a unit may be about to leave a window in no time. A climb
+// that begins then has no gap like that: hundreds of requests would go before the first is refused.
+func TestAClimbBeginsHardlyFasterThanItsLeader(t *testing.T) {
+	for _, f := range []family{bucket, slidingLog, windowFirst, counter} {
+		per := second
+		if f == bucket {
+			per /= 24
+		}
+		now := zero + second
+		m := mind{taken: now, sentAt: now, refused: now - second/2}
+		m.bank.of = []candidate{{shape: shape{family: f, per: per}, size: 24, weight: 1}}
+		p := m.climb.upward(now+1, Plan{At: now + second/1000, Reason: Believed}, &m, 1e6)
+		if p.Reason != Found || p.At > now+second/1000 {
+			t.Fatalf("family %d: nothing is tried: %+v", f, p)
+		}
+		if least := second / 24 * 4 / 5; m.climb.first < least {
+			t.Errorf("family %d: at first requests go %v apart, want %v at least", f, time.Duration(m.climb.first), time.Duration(least))
+		}
+	}
+}
+
+// TestAClimbGoesOnNoFasterThanItWasTried: something else may let a request go only now and then. That these
+// are accepted does not show that more would be.
+func TestAClimbGoesOnNoFasterThanItWasTried(t *testing.T) {
+	const apart, trip = second / 10, second
+	var c climb
+	c.first = second / 5
+	c.sent(zero, &Plan{Reason: Found})
+	for now := zero + apart; now < zero+20*second; now += apart {
+		c.sent(now, &Plan{Reason: Believed})
+		c.accepted(now, now-trip)
+	}
+	if c.gap > apart || c.gap < apart/3 {
+		t.Errorf("requests went %v apart, and are to go %v apart", time.Duration(apart), time.Duration(c.gap))
+	}
+}

@@ -74,9 +74,7 @@ func (c *climb) look(now, base Instant, p Plan, m *mind) Plan {
 	if missed*c.seen.changed(now, m.refused)*float64(c.seen.waited) < price {
 		return p
 	}
-	p = c.early(now, at, base, p)
-	c.first = max(c.first, Instant(climbStep*unit))
-	return p
+	return c.early(now, at, base, p, lead)
 }
 
 // dear is by how much later than due the next request is accepted if a look at at is refused.
