@@ -52,9 +52,15 @@ func (j *Joint) Alone(until meter.Instant) { j.known, j.since = false, until }
 
 // Crowded learns from a request that was sent at sent and refused as one of n in all
 // processes. Some of these may have reached the host after it, and others may have been sent
-// after it. So the host serves n at a time at most, and perhaps fewer.
+// after it. So the host serves n at a time at most, and perhaps fewer: one fewer for each request
+// that was under way at the last cut and is refused, too.
 func (j *Joint) Crowded(now, sent meter.Instant, n int) {
-	if sent < j.cut || !j.known && j.shown {
+	switch {
+	case sent < j.cut && j.known && j.shown && j.most > 1:
+		j.most-- // each process counts its own refusals, and takes over what others have counted
+		j.low = min(j.low, j.most)
+		return
+	case sent < j.cut || !j.known && j.shown:
 		return // more were under way when it was sent, or may have been
 	}
 	most := min(float64(n), j.most-1)
@@ -67,7 +73,8 @@ func (j *Joint) Crowded(now, sent meter.Instant, n int) {
 
 // Answered learns from a good answer to a request that was sent at sent. This process had own
 // requests under way, and all processes had all. Nearly all answers take less than trip. full
-// says that the limit allowed no more than these.
+// says that the limit allowed no more than these. What was sent before the last cut does not show
+// that there is room for more than was left then.
 func (j *Joint) Answered(now, sent meter.Instant, trip time.Duration, own, all int, full bool) {
 	if j.most == 0 {
 		return
@@ -81,7 +88,7 @@ func (j *Joint) Answered(now, sent meter.Instant, trip time.Duration, own, all i
 		}
 		return
 	}
-	if j.full { // four places in each round trip, or a doubling; but no more than a quarter at once
+	if j.full && sent >= j.cut { // four places in each round trip, or a doubling; but no more than a quarter at once
 		j.most += min(part*max(1, 4/j.most), max(1, j.most/4))
 	}
 	if j.most >= 4*j.low && time.Duration(now-j.cut) > ceilingFor {

@@ -15,8 +15,8 @@ func jointOf(now meter.Instant, most int, shown bool) *Joint {
 }
 
 // A refusal shows how many all processes had under way, once those are counted that were sent
-// before all of them took places; until then it halves the limit at most. What was sent before
-// the last cut shows nothing.
+// before all of them took places; until then it halves the limit at most. Of those that were
+// under way at the last cut the host serves one less for each that is refused.
 func TestJointCrowded(t *testing.T) {
 	now := meter.Instant(time.Minute)
 	for _, test := range []struct {
@@ -33,7 +33,8 @@ func TestJointCrowded(t *testing.T) {
 		{"alone", true, false, 1, 1, true},
 		{"not all counted", false, false, 2, 5, false},
 		{"nearly all counted", false, false, 8, 8, false},
-		{"sent before", true, true, 3, 10, true},
+		{"sent before", true, true, 3, 9, true},
+		{"sent before, not all counted", false, true, 3, 10, false},
 	} {
 		j, sent := jointOf(now, 10, test.shown), now.Add(1)
 		if test.before {
@@ -60,6 +61,17 @@ func TestJointKnows(t *testing.T) {
 		if _, shown := j.Most(); shown != test.want {
 			t.Errorf("%+v: shown %v", test, shown)
 		}
+	}
+}
+
+// An answer to a request that was sent before the last cut does not show that the host serves
+// more than it was cut to.
+func TestJointHoldsAfterACut(t *testing.T) {
+	now := meter.Instant(time.Minute)
+	j := jointOf(now, 10, false)
+	j.Answered(now.Add(time.Second), now-1, time.Second, 1, 2, true)
+	if most, _ := j.Most(); most != 10 {
+		t.Errorf("%d, want 10", most)
 	}
 }
 
