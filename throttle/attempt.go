@@ -133,7 +133,7 @@ func (p *attempt) pass(q *ask, home *record) bool {
 	own := q.scope.owned(p.room[:0], q)
 	draws := k.stated(own, q)
 	rest := draws[len(own):]
-	if q.Shut(now) != nil || !k.open(now) || !queue.Room(now, rest) || !queue.Draw(now, draws[:len(own)], true) {
+	if q.Shut(now) != nil || !k.open(now) || !q.roomy && !queue.Room(now, rest) || !queue.Draw(now, draws[:len(own)], true) {
 		return false
 	}
 	queue.Charge(now, rest, true)

@@ -25,8 +25,9 @@ func (k *endpoint) needs(buf []queue.Need, q *ask) []queue.Need {
 }
 
 // stated is the part of needs that answers stated or showed: that to wait before the next
-// request to the same URL, limits of few kinds, and limits.
+// request to the same URL, limits of few kinds, and limits. It sets q.roomy.
 func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
+	q.roomy = q.object == nil && k.group == nil
 	if q.object != nil {
 		buf = append(buf, queue.Need{Account: &q.object.account, N: 1})
 	}
@@ -48,7 +49,9 @@ func (k *endpoint) quotaNeeds(buf []queue.Need, q *ask) []queue.Need {
 		if n <= 0 {
 			continue
 		}
-		if !x.Sharing.Settled() && !(x.Sharing.Depth() == attribution.ByKind && x.Ample(q.now, n)) {
+		ample := x.Ample(q.now, n)
+		q.roomy = q.roomy && ample && x.account.Clear(q.now)
+		if !x.Sharing.Settled() && !(ample && x.Sharing.Depth() == attribution.ByKind) {
 			if w == (attribution.Where{}) {
 				w = k.whereOf(q.r)
 			}
@@ -66,6 +69,7 @@ func (k *endpoint) quotaNeeds(buf []queue.Need, q *ask) []queue.Need {
 		}
 		buf = append(buf, queue.Need{Account: x.account, N: n})
 	}
+	q.roomy = q.roomy && !asks && !kinds
 	if asks {
 		buf = append(buf, k.askerNeed(&k.paths.asker))
 	}

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
 	"reflect"
@@ -195,5 +196,27 @@ func TestLimitsAreFoundWhereTheyWereBefore(t *testing.T) {
 	}
 	if found < all/10 {
 		t.Errorf("%d of %d limits were where they had been", found, all)
+	}
+}
+
+// There is room at a limit that an answer stated only if much of it is left and it is
+// not paused.
+func TestAStatedLimitIsRoomy(t *testing.T) {
+	for name, upset := range map[string]func(q *quota){
+		"nothing else":            nil,
+		"a pause of the limit":    func(q *quota) { q.account.Paused = hourIn + 2 },
+		"most of it is under way": func(q *quota) { q.Take(hourIn, 49, true) },
+	} {
+		l := learning1()
+		l.terms.seed = maphash.MakeSeed()
+		k := l.endpointOf(kind.Key{Method: "GET", Rest: "x"}, hourIn)
+		l.hear(hourIn, &ticket{endpoint: k, sent: hourIn}, &headers.Signal{Limits: []headers.Limit{stating(50, 100, time.Minute, headers.Boundary)}}, false)
+		if upset != nil {
+			upset(k.quotas[0])
+		}
+		a := &ask{now: hourIn + 1}
+		if k.stated(nil, a); a.roomy != (upset == nil) {
+			t.Errorf("%s: got %t", name, a.roomy)
+		}
 	}
 }

@@ -61,6 +61,7 @@ type ask struct {
 	many    *[]uint64     // of those after; nil: none
 	unit    string        // of a request for a part; "": none
 	place   bool          // that one holds its place in flight
+	roomy   bool          // there is room for what answers stated, whom nobody waits for: see endpoint.stated
 	head    *headStart    // that it has; nil: none
 	matched uint32        // the version of the budgets whose routes these are
 	more    *others       // of a Limiter: the keys it draws on besides; nil: none

@@ -38,13 +38,15 @@ func (q *Limit) continues(now meter.Instant, a *Answer) bool {
 }
 
 // follows learns from an answer that continues as learn does, if that takes little. Otherwise it
-// reports false and has learned nothing. flows is what q.flows reports.
+// reports false and has learned nothing that learn would not learn. flows is what q.flows reports.
 func (q *Limit) follows(now meter.Instant, a *Answer, flows bool) bool {
 	l := a.Limit
 	left, reset := l.Remaining.Value, now.Add(min(l.Reset.Value, MostWindow)+q.slack)
 	switch {
 	case flows:
-		q.fills(l)
+		if q.fills(l); !q.flows() { // it is no bucket after all
+			return false
+		}
 		q.flow(now, left, a.Sent >= q.basis, false)
 		q.reset.Value = reset
 	case q.means == headers.Full && q.window == 0 && (q.judge.Kind() == refill.Bucket || !q.judge.Weighed()), // fills would learn something
