@@ -92,7 +92,7 @@ func (e *evidence) refused(now, sent instant, r learn.Refusal) {
 		r.Hint = cooldown.Hint{} // of no use to others
 	}
 	if e.sure() {
-		e.peers.refused(r.Hint)
+		e.peers.refused(now, r.Hint)
 	}
 }
 

@@ -38,6 +38,8 @@ type peers struct {
 	cooldown            **cooldown.Cooldown      // of who draws on the evidence
 	waits               *fleet.Tally             // how often processes asked that had no room, and no more than their part
 	ask                 func(waits *fleet.Tally) // asks the Store what others did, and counts that if waits is not nil
+	heard               func()                   // takes in what the Store said that lets a request wait; the lock is not held
+	follower
 
 	open  int64   // own units that were granted here, and are on their way to the Store
 	met   bool    // the Store has said how many there were before
@@ -80,7 +82,9 @@ func (p *attempt) newPeers(e *evidence, whose string) *peers {
 	id := caller.Digest(whose)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
 	o.waits = o.sent.Questions()
-	o.ask = p.asks(p.record.shared(append(o.tallies(), o.waits)...), &f.account, o.hear)
+	key := p.record.shared(append(o.tallies(), o.waits)...)
+	o.ask = p.asks(key, &f.account, o.hear)
+	o.follows(p.record.t.fleet, key, p.locked(&f.account))
 	return o
 }
 
@@ -130,7 +134,7 @@ func (o *peers) booked(now instant, g *fleet.Grant) {
 	case alone && !o.alone && o.members > 0:
 		o.alone, o.owed = true, math.Floor(o.jitter()*float64(o.members)) // so that not all go first
 	case g != nil && !alone:
-		o.alone = false
+		o.alone, o.stirs = false, false
 	}
 }
 
@@ -162,16 +166,23 @@ func (o *peers) hear(now instant) {
 			o.units, o.lost, o.wait = units, lost, wait
 		}
 	}
-	if units > o.units {
+	if o.stirs = units > o.units || lost > o.lost; units > o.units {
 		o.of.Elsewhere(now, int(units-o.units))
 		o.units = units
 	}
 	if n := lost - o.lost; n > 0 {
 		made(o.cooldown)
-		o.of.ElsewhereRefused(now, int(n), each(wait-o.wait, n), o.maxPause)
+		asked := each(wait-o.wait, n)
+		if !o.of.spared && asked > longHint { // as of own ones: it is the first of all processes
+			o.of.spared = true
+			o.of.ElsewhereUnsent()
+			n--
+		}
+		o.of.ElsewhereRefused(now, int(n), asked, o.maxPause)
 		o.lost, o.wait = lost, max(wait, o.wait)
 	}
 	o.of.Heard(now)
+	o.stirs = o.stirs || o.of.Lands() != never
 }
 
 // each is for how long each of n refusals asked that asked for so many milliseconds
@@ -184,10 +195,12 @@ func each(ms, n int64) time.Duration {
 }
 
 // refused notes a refusal that others are to know of.
-func (o *peers) refused(said cooldown.Hint) {
+func (o *peers) refused(now instant, said cooldown.Hint) {
 	if o != nil {
 		o.tell++
 		o.bad++
+		o.stirs = true
+		o.follow(now)
 		if said.Known {
 			o.told += said.Wait.Milliseconds()
 		}

@@ -76,17 +76,7 @@ func lateFleet(t *testing.T, rate throttle.Rate, slow time.Duration, f throttle.
 		}
 		defer tr.Close()
 		for range 4 {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					r, _ := http.NewRequestWithContext(ctx, "GET", "https://api.example/", nil)
-					if resp, err := tr.RoundTrip(r); err == nil {
-						resp.Body.Close()
-					} else if ctx.Err() == nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
+			wg.Go(func() { busy(t, ctx, tr) })
 		}
 	}
 	wg.Wait()

@@ -43,10 +43,6 @@ func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
 func TestFleetWithoutBudgets(t *testing.T) {
 	all, tests := 0.0, 0.0
 	for _, counts := range countsIn {
-		most := 1.15
-		if counts == "bucket" {
-			most = 1.2
-		}
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
 				windows := *fleetWindows
@@ -55,7 +51,7 @@ func TestFleetWithoutBudgets(t *testing.T) {
 				}
 				f := measureFor(t, windows, *fleetProcesses, 0, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
 				all, tests = all+f.ratio, tests+1
-				testnet.Judge(t, f.ratio <= most && f.many <= 2*f.one+16, "%s, %s, endless %v: %+v", counts, states, endless, f)
+				testnet.Judge(t, f.ratio <= 1.15 && f.many <= 2*f.one+16, "%s, %s, endless %v: %+v", counts, states, endless, f)
 				testnet.Judge(t, f.uneven <= 0.2, "%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 			}
 		}
@@ -81,26 +77,34 @@ func TestFleetOfAFarStore(t *testing.T) {
 }
 
 // So it is where the server states nothing but a Retry-After, or nothing, and the processes find
-// the limit; but the time, and how far a process is from an equal share, only in the mean of all
-// tests: of five servers the time can be 1.3 times as long. With other seeds it was up to 1.4 times
-// where a log says nothing, and 22 more than twice as many were refused where it sends Retry-After.
+// the limit: in each row, of the middle one of its servers. A single server can take 1.5 times as
+// long if a window or a log says nothing, as chance decides there how soon the limit is found, also
+// for one process: in eight runs of one server that took 4.3 to 8.2 windows. Of 18 runs of this
+// test the middle one took at most 1.09 times as long, and the farthest share was off by .15.
 func TestFleetOfUnstatedLimits(t *testing.T) {
-	var all fleets
-	tests, servers := 0.0, testnet.Drawn(5, 1)
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, fleetSeeds(uint64(servers))...)
-				testnet.Judge(t, f.ratio <= 1.3 && f.many <= 2*f.one+16, "%s, %s, endless %v: %+v", counts, states, endless, f)
-				all.ratio, all.one, all.many = all.ratio+f.ratio, all.one+f.one, all.many+f.many
-				all.uneven += f.uneven // finite work is divided evenly from the start
-				tests++
+				f := measure(t, counts, states, endless, fleetSeeds(unstatedServers(counts, states, endless))...)
+				testnet.Judge(t, f.middle <= 1.15 && f.many <= 2*f.one+16, "%s, %s, endless %v: %+v", counts, states, endless, f)
+				testnet.Judge(t, f.share <= .2, "%s, %s: one process was %.2f off an equal share", counts, states, f.share)
 			}
 		}
 	}
-	testnet.Judge(t, all.ratio <= 1.15*tests && all.many <= 2*all.one+16*tests, "of %v: %+v", tests, all)
-	uneven := all.uneven / (tests / 2)
-	testnet.Judge(t, uneven <= .25, "one process was %.2f off an equal share, in the mean of all tests", uneven)
+}
+
+// unstatedServers is how many servers a row needs so that chance hardly decides about the middle one.
+func unstatedServers(counts, states string, endless bool) uint64 {
+	most := 3 // times of one server are much the same in each run
+	switch quick := states == "retry-after" || counts == "bucket"; {
+	case endless && quick:
+		most = 5 // shares differ more than times
+	case endless:
+		most = 13
+	case !quick:
+		most = 9
+	}
+	return uint64(testnet.Drawn(most, 1))
 }
 
 // Of a slow bucket the processes believe in different limits for long. One that believes in a fast

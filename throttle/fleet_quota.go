@@ -74,22 +74,6 @@ func (p *attempt) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
 	})
 }
 
-// asks returns what asks the Store about key, and lets then and those that wait for a
-// see to it.
-func (p *attempt) asks(key fleet.Key, a *queue.Account, then func(now instant)) func(waits *fleet.Tally) {
-	f, r := p.record.t.fleet, p.record
-	return func(waits *fleet.Tally) {
-		f.Ask(key, waits, func() {
-			d := r.lock()
-			defer d.Unlock()
-			now := d.Now()
-			then(now)
-			d.Mark(a)
-			d.Run(now)
-		})
-	}
-}
-
 // fleetName is what requests of i to l are called in every process; "": i is a stranger, who
 // shares l with others.
 func (i identity) fleetName(l *learner) string {

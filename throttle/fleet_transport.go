@@ -106,7 +106,7 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 		needs = nil
 	}
 	keys, found := p.fleetDraws(q, needs)
-	g, refusal := p.record.t.fleet.Book(ctx, keys, q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
+	g, refusal := p.record.t.fleet.Book(ctx, keys, q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true, Heard: found.hears()})
 	p.tr.Wait(time.Since(begin))
 	e := p.record.lock()
 	defer e.Unlock()

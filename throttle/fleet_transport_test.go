@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
@@ -49,6 +51,19 @@ func sharedTransports(t *testing.T, s throttle.Store, c throttle.Config, n int, 
 		ts = append(ts, tr)
 	}
 	return ts
+}
+
+// busy sends one request after another through tr until ctx ends.
+func busy(t *testing.T, ctx context.Context, tr *throttle.Transport) {
+	t.Helper()
+	for ctx.Err() == nil {
+		if resp, err := testnet.Get(t, ctx, tr, "https://api.example/items"); err == nil {
+			resp.Body.Close()
+		} else if ctx.Err() == nil {
+			t.Error(err)
+			return
+		}
+	}
 }
 
 func visit(t *testing.T, tr *throttle.Transport, url string) error {

@@ -152,18 +152,17 @@ func bears(t *testing.T, says string, processes int, most time.Duration, seeds .
 }
 
 // Processes learn together how many requests at a time a host bears: they are served nearly as
-// much as one with the same work, and much the same each, as they take turns: the farthest share
-// is off by .15 of sixteen processes at most in sixty runs, and by .23 of 32, which get fewer than
-// twenty each of some hosts. They are refused at most twice as often and once each, but two
-// processes up to 2.4 times.
+// much as one with the same work, refused at most twice as often and once each, and served much
+// the same each, as they take turns: the farthest share is off by .15 of sixteen processes at most
+// in sixty runs, and by .23 of 32, which get fewer than twenty each of some hosts.
 func TestAFleetLearnsRequestsAtATime(t *testing.T) {
 	for _, test := range []struct {
-		processes       int
-		refused, uneven float64
-	}{{2, 3, .1}, {4, 2, .1}, {16, 2, .2}, {32, 2, .3}} {
+		processes int
+		uneven    float64
+	}{{2, .1}, {4, .1}, {16, .2}, {32, .3}} {
 		f := bears(t, "named", test.processes, 30*time.Second, fleetSeeds(6)...)
 		t.Logf("%d processes: %+v", test.processes, f)
-		if f.ratio > 1.15 || f.many > test.refused*f.one+float64(test.processes) || f.uneven > test.uneven {
+		if f.ratio > 1.15 || f.many > 2*f.one+float64(test.processes) || f.uneven > test.uneven {
 			t.Errorf("%d processes: %+v", test.processes, f)
 		}
 	}

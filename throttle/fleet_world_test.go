@@ -233,7 +233,8 @@ func fleetSeeds(servers uint64) (seeds []uint64) {
 // same work, for some seeds.
 type fleets struct {
 	ratio, uneven float64 // means: of makespans, or of what was served; see unevenness
-	one, many     float64 // refusals, likewise
+	middle, share float64 // medians of these
+	one, many     float64 // refusals, in the mean
 }
 
 func measure(t *testing.T, counts, states string, endless bool, seeds ...uint64) (f fleets) {
@@ -252,6 +253,7 @@ func measureSome(t *testing.T, processes int, far time.Duration, counts, states 
 
 // measureFor is measureSome with work for so many windows.
 func measureFor(t *testing.T, windows, processes int, far time.Duration, counts, states string, endless bool, seeds ...uint64) (f fleets) {
+	var ratios, unevens []float64
 	for _, seed := range seeds {
 		var b *budgeted
 		run := func(n int) (w working) {
@@ -273,10 +275,19 @@ func measureFor(t *testing.T, windows, processes int, far time.Duration, counts,
 		}
 		t.Logf("%-6s %-11s endless %-5v %d: %3d per %2.0f s, ratio %.2f, refused %3d -> %3d, uneven %.2f", counts, states, endless, seed,
 			b.size, b.per.Seconds(), ratio, one.refused, many.refused, many.unevenness())
+		ratios, unevens = append(ratios, ratio), append(unevens, many.unevenness())
 		n := float64(len(seeds))
 		f.ratio, f.uneven = f.ratio+ratio/n, f.uneven+many.unevenness()/n
 		f.one, f.many = f.one+float64(one.refused)/n, f.many+float64(many.refused)/n
 	}
-	t.Logf("%-6s %-11s endless %-5v: ratio %.2f, refused %.0f -> %.0f, uneven %.2f", counts, states, endless, f.ratio, f.one, f.many, f.uneven)
+	f.middle, f.share = median(ratios), median(unevens)
+	t.Logf("%-6s %-11s endless %-5v: ratio %.2f (median %.2f), refused %.0f -> %.0f, uneven %.2f (median %.2f)",
+		counts, states, endless, f.ratio, f.middle, f.one, f.many, f.uneven, f.share)
 	return f
+}
+
+// median sorts all, and returns the middle one; of an even number the lower one of two.
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[(len(all)-1)/2]
 }

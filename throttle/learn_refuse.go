@@ -98,6 +98,7 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 		f.suspects(now, g.sent, said, l.terms.MaxPause, l.untold(), !ended)
 	case isLong(said) && len(s.Limits) == 0 && !f.spared:
 		f.spared = true
+		f.peers.refused(now, said)
 	case g.limited || f.weighs(!s.Throttled, l.good < proven):
 		if k.found().cooldown.News(g.sent) {
 			k.resemble(now)

@@ -58,6 +58,9 @@ type Options struct {
 	// Held says that Answered or Cancel of the Grant will be called when the answer has
 	// come. Otherwise units count from the grant.
 	Held bool
+	// Heard is called, under no lock, each time that the store lets the request wait, but for places
+	// in flight, so that what its tallies said can be taken in before the wait is over. It may be nil.
+	Heard func()
 }
 
 // Reason is why a booking was refused.

@@ -17,17 +17,19 @@ import (
 // A Fleet asks a Store for room. Requests that draw on the same keys wait in
 // one queue, and one call books for several of them. Calls run on goroutines
 // that live for a second at most, or for Deadline if that is longer, or on that of the
-// only request that waits. Close waits for them, and cancels them after Deadline.
+// only request that waits; that of Follow lives until it has heard enough. Close waits for them,
+// and cancels them after Deadline.
 // A Fleet is safe for concurrent use. The nil Fleet has no store: State returns Up, and Close
 // does nothing.
 type Fleet struct {
-	store store.Store
-	c     Config
-	ctx   context.Context // ends with Close
-	stop  context.CancelFunc
-	calls sync.WaitGroup
-	guard guard
-	deal  float64 // 0 to 1, by chance: see places
+	store   store.Store
+	c       Config
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	calls   sync.WaitGroup
+	closing chan struct{} // closed by Close
+	guard   guard
+	deal    float64 // 0 to 1, by chance: see places
 
 	mu      sync.Mutex
 	closed  bool
@@ -43,7 +45,7 @@ func New(s store.Store, c Config) *Fleet {
 	if c.Deadline == 0 {
 		c.Deadline = 50 * time.Millisecond
 	}
-	f := &Fleet{store: s, c: c, queues: make(map[string]*queue), seen: make(map[string]heardOf), news: make(map[string]*unsent), flying: make(map[string]*flying), deal: rand.Float64()}
+	f := &Fleet{store: s, c: c, queues: make(map[string]*queue), seen: make(map[string]heardOf), news: make(map[string]*unsent), flying: make(map[string]*flying), closing: make(chan struct{}), deal: rand.Float64()}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.guard.f = f
 	return f
@@ -73,7 +75,10 @@ func (f *Fleet) Close() {
 		q.close() // its refunds are calls
 	}
 	f.mu.Lock()
-	f.closed = true
+	if !f.closed {
+		f.closed = true
+		close(f.closing)
+	}
 	f.mu.Unlock()
 	cut := time.AfterFunc(f.c.Deadline, f.stop)
 	f.calls.Wait()
@@ -129,7 +134,7 @@ func (f *Fleet) Book(ctx context.Context, keys []Key, cost map[string]int64, o O
 	if now.IsZero() {
 		now = time.Now()
 	}
-	w := &waiter{priority: o.Priority, held: o.Held, done: make(chan struct{}), since: now, ends: now.Add(max(0, o.MaxWait))}
+	w := &waiter{priority: o.Priority, held: o.Held, heard: o.Heard, done: make(chan struct{}), since: now, ends: now.Add(max(0, o.MaxWait))}
 	if d, ok := ctx.Deadline(); ok && d.Before(w.ends) {
 		w.ends, w.byCaller = d, true
 	}

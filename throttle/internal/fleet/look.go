@@ -118,3 +118,38 @@ func (f *Fleet) Ask(key Key, waits *Tally, then func()) {
 		}
 	})
 }
+
+// Follow asks the store about key, books nothing, and calls heard when the store has answered, or
+// could not be asked. It does so every AskPause until heard returns false, or Close is called. It
+// does not wait.
+func (f *Fleet) Follow(key Key, heard func(ok bool) (more bool)) {
+	if !f.hold() {
+		return
+	}
+	go func() {
+		defer f.calls.Done()
+		q := newQueue(f, []Key{key}) // nobody waits in it
+		next := time.NewTicker(AskPause(f.c.Members))
+		defer next.Stop()
+		for more := true; more; {
+			select {
+			case <-f.closing:
+				return
+			case <-next.C:
+			}
+			more = heard(f.follows(q))
+		}
+	}()
+}
+
+// follows asks the store what q's keys have left, and reports whether it answered.
+func (f *Fleet) follows(q *queue) bool {
+	now := time.Now()
+	if !f.guard.allows(now) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(f.ctx, f.patience())
+	defer cancel()
+	_, err := q.book(ctx, q.booking(now), now)
+	return err == nil
+}

@@ -79,6 +79,7 @@ type waiter struct {
 	ends     time.Time // its wait must end by then
 	byCaller bool      // by the caller's own deadline
 	held     bool      // Options.Held
+	heard    func()    // Options.Heard
 	gone     bool      // it gave up, or was refused
 	done     chan struct{}
 	own      Grant

@@ -108,6 +108,7 @@ func (r *ride) drive() {
 	if !cut || q.f.quickly() == q.f.c.Deadline {
 		q.f.guard.heard(err, now.Sub(r.sent), false)
 	}
+	defer r.passOn(booked, err) // without the lock
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.slow = cut
@@ -130,10 +131,19 @@ func (r *ride) run(ctx context.Context) {
 		q.repay(ctx, r.sent)
 	}
 	q.f.guard.heard(err, time.Since(r.sent), false)
+	defer r.passOn(booked, err) // without the lock
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.slow = q.slow && err != nil
 	r.heard(booked, err)
+}
+
+// passOn lets it be known that the store was heard, if it has no room for the requests now. Those
+// that lack places ask too often for that.
+func (r *ride) passOn(booked store.Booked, err error) {
+	if w := r.batch[0]; w.heard != nil && err == nil && booked.Outcome == store.Refused && !flightShort(r.booking, booked) {
+		w.heard()
+	}
 }
 
 // heard passes on what the store said, and pumps the queue. q.mu is held.

@@ -98,7 +98,7 @@ func (l *Learner) Supposed(now Instant, n int) {
 // for the last that were sent at least a round trip ago, as an answer takes so long. asked is how
 // long the server asked to wait; negative: it did not. most is as Refusal.MaxPause.
 func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration) {
-	if l.away == nil {
+	if l.away == nil || n == 0 {
 		return
 	}
 	m := l.think(now)
@@ -124,6 +124,23 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 		}
 	}
 	l.away.batches = slices.DeleteFunc(l.away.batches, func(a batch) bool { return a.n == 0 })
+}
+
+// ElsewhereUnsent takes back one unit of others, the last of those that do not count as accepted
+// yet: it was refused, but not because of a limit.
+func (l *Learner) ElsewhereUnsent() {
+	if l.theirs() == 0 {
+		return
+	}
+	a := l.away.batches
+	for i := len(a) - 1; i >= 0; i-- {
+		if !a[i].settled && a[i].n > 0 {
+			a[i].n--
+			l.away.busy--
+			l.Unsent(a[i].at)
+			return
+		}
+	}
 }
 
 // refuseBatch takes k units of a for refused.

@@ -96,6 +96,30 @@ func TestRefusalsThatAreHeardOfLateAreOld(t *testing.T) {
 	}
 }
 
+// A request of others that was refused, but not because of a limit, is as if it had not been sent.
+func TestWhatOthersWereSparedCountsNot(t *testing.T) {
+	for _, thinks := range []bool{false, true} {
+		var l Learner
+		l.ElsewhereUnsent() // nothing is known of others
+		if thinks {
+			l.think(zero)
+		}
+		l.Elsewhere(zero, 3)
+		l.ElsewhereUnsent()
+		if n := l.UnderWay(); n != 2 {
+			t.Errorf("thinks %v: %d under way, want 2", thinks, n)
+		}
+		l.Heard(zero + 10*second)
+		units := 0.0
+		for _, e := range l.think(zero + 10*second).bank.log {
+			units += e.units(true)
+		}
+		if l.ElsewhereUnsent(); units != 2 || l.UnderWay() != 0 {
+			t.Errorf("thinks %v: %v units are counted, %d under way", thinks, units, l.UnderWay())
+		}
+	}
+}
+
 // What others have sent is under way until it was heard, a round trip later, that it was
 // not refused; if nothing is heard any more, for two seconds.
 func TestWhatOthersSendIsUnderWayForAWhile(t *testing.T) {
