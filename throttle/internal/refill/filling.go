@@ -31,7 +31,8 @@ func (f *Filling) Heard(lack float64, reset time.Duration) (off float64) {
 	if reset <= time.Second || lack < 1 || f.unlike >= mostUnlike {
 		return 0
 	}
-	soonest, latest := (reset - time.Second).Seconds(), (reset + time.Second).Seconds()
+	stated := reset.Seconds()
+	soonest, latest := stated-1, stated+1
 	slowest, fastest := (lack-1)/latest, lack/soonest
 	if f.row > 0 && (slowest > f.fastest || fastest < f.slowest) {
 		off = max(lack-1-f.fastest*latest, f.slowest*soonest-lack)

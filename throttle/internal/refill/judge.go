@@ -1,7 +1,6 @@
 package refill
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -203,49 +202,36 @@ func (j *Judge) over(sent meter.Instant) bool { return j.reset != 0 && sent > j.
 // server that others use, too. They weigh nothing, which compare takes longer to find out. Of any
 // other answer foresaw reports false and learns nothing.
 func (j *Judge) foresaw(a *Answer) bool {
-	rate := cmp.Or(a.Rate, j.rate)
-	there, spent := a.Left+a.Cost, j.spent+a.Open
-	least, highest := j.left-spent, j.left-max(0, j.by(a.Sent)-j.open)
-	same := false
-	switch {
-	case j.heard == 0, a.Refused, a.Logged, a.Open <= j.open/2-1, j.over(a.Sent), j.counter.next(a.Heard, a.Reset):
-	case a.Sent < j.heard: // nothing is compared
-		same = true
-	case there >= least && there <= highest:
-		same = rate <= 0 && (!j.counter.steady || a.Heard.Sub(j.sent).Seconds() < j.counter.shows()) ||
-			(least+rate*a.Sent.Sub(j.heard).Seconds()-1-there)/2 < clear && rate > 0 && (there <= a.Size || a.Size == 0) &&
-				(!j.counter.steady || (least+j.counter.gain(j.heard, a.Sent)-1-there)/2 < clear)
-	case j.counter.steady, a.Size == 0, j.reset == 0, a.Heard > j.reset.Add(-j.doubt): // all may have come back
-	case there <= highest:
-		same = (least-there)/2 >= most/2. && (rate <= 0 || (min(least+rate*a.Sent.Sub(j.heard).Seconds(), a.Size-spent)-1-there)/2 >= most/2.)
-	default:
-		same = rate > 0 && there-highest >= most && there-min(a.Size, highest+rate*a.Heard.Sub(j.sent).Seconds()) >= most
+	if j.heard == 0 || a.Refused || a.Logged || a.Open <= j.open/2-1 || j.over(a.Sent) || j.counter.next(a.Heard, a.Reset) ||
+		a.Sent >= j.heard && !j.alike(a) { // of one that was sent before, nothing is compared
+		return false
 	}
-	if same {
-		j.spent += a.Cost
-		j.tally(a.Heard, a.Sent >= j.until[1].at)
-		j.count(a)
-	}
-	return same
+	j.spent += a.Cost
+	j.tally(a.Heard, a.Sent >= j.until[1].at)
+	j.count(a)
+	return true
 }
 
-// Repeats is Heard of an answer that was accepted and is Logged by nobody, if it says just what
-// follows from the one that it is compared with and from what was spent since, and nothing was to
-// come back meanwhile. Nearly all answers of a server that nobody else uses are such: then this
-// takes a fifth of the time. Of any other answer it reports false and learns nothing.
-func (j *Judge) Repeats(sent, heard, reset meter.Instant, per time.Duration, left, cost, open, size, rate float64) bool {
-	c := &j.counter
-	there, least := left+cost, j.left-(j.spent+open)
-	if there < least || there > j.left-j.spent || size > 0 && there > size || open <= j.open/2-1 ||
-		j.heard == 0 || sent < j.heard || j.over(sent) ||
-		c.steady || c.end == 0 || reset == 0 || c.next(heard, reset) {
-		return false
+// alike reports that by an answer no kind is likelier than another, as foresaw says.
+func (j *Judge) alike(a *Answer) bool {
+	rate, there, spent := a.Rate, a.Left+a.Cost, j.spent+a.Open
+	if rate == 0 {
+		rate = j.rate
 	}
-	if r := cmp.Or(rate, j.rate); r > 0 && (least+r*sent.Sub(j.heard).Seconds()-1-there)/2 >= clear {
-		return false
+	least, highest := j.left-spent, j.left-j.spent
+	if there > highest { // else it does not matter what exactly was spent before
+		highest = j.left - max(0, j.by(a.Sent)-j.open)
 	}
-	j.spent += cost
-	j.tally(heard, sent >= j.until[1].at)
-	c.heard(heard, reset, per, cost)
-	return true
+	switch {
+	case there >= least && there <= highest && rate <= 0:
+		return !j.counter.steady || a.Heard.Sub(j.sent).Seconds() < j.counter.shows()
+	case there >= least && there <= highest:
+		return (least+rate*a.Sent.Sub(j.heard).Seconds()-1-there)/2 < clear && (there <= a.Size || a.Size == 0) &&
+			(!j.counter.steady || (least+j.counter.gain(j.heard, a.Sent)-1-there)/2 < clear)
+	case j.counter.steady, a.Size == 0, j.reset == 0, a.Heard > j.reset.Add(-j.doubt): // all may have come back
+		return false
+	case there <= highest:
+		return (least-there)/2 >= most/2. && (rate <= 0 || (min(least+rate*a.Sent.Sub(j.heard).Seconds(), a.Size-spent)-1-there)/2 >= most/2.)
+	}
+	return rate > 0 && there-highest >= most && there-min(a.Size, highest+rate*a.Heard.Sub(j.sent).Seconds()) >= most
 }

@@ -102,9 +102,6 @@ func (q *Limit) asUsual(now meter.Instant, a *Answer, left, size float64) bool {
 		reset = now.Add(min(l.Reset.Value, MostWindow))
 	}
 	kind := q.judge.Kind()
-	if !a.Refused && q.trail == nil && kind != refill.Counter && q.judge.Repeats(a.Sent, now, reset, q.window, left, a.Cost, open, size, rate) {
-		return true
-	}
 	said := refill.Answer{
 		Sent: a.Sent, Heard: now, Left: left, Cost: a.Cost, Refused: a.Refused, Open: open, Size: size, Rate: rate, Per: q.window, Reset: reset,
 	}
