@@ -30,7 +30,7 @@ func (q *Limit) flows() bool {
 	default:
 		return false
 	}
-	return q.rate() > 0
+	return q.refill > 0 || q.size.Known && (q.window > 0 || q.weighted()) // q.rate() > 0, without a division
 }
 
 // returns is how many units of a limit that flows come back every second, at most, if an answer
