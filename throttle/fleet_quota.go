@@ -55,7 +55,7 @@ func (p *attempt) watchCounts(s *headers.Signal) {
 	now, l := e.Now(), p.endpoint.learner
 	l.hearFrom(p.endpoint.whereOf(p.r))
 	for i := range s.Limits {
-		q := l.known(&s.Limits[i], p.endpoint, nil)
+		q := l.known(&s.Limits[i], p.endpoint)
 		if q == nil || q.Everywhere() {
 			continue
 		}

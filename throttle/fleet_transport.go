@@ -198,7 +198,7 @@ func (p *attempt) believed(l headers.Limit) time.Duration {
 		return store.MaxHorizon
 	}
 	p.endpoint.learner.hearFrom(p.endpoint.whereOf(p.r))
-	q := p.endpoint.learner.known(&l, p.endpoint, nil)
+	q := p.endpoint.learner.known(&l, p.endpoint)
 	switch {
 	case q != nil && (q.Ignored() || q.Everywhere()): // all count it, and ask when it comes back
 		return 0

@@ -27,8 +27,7 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 			e.forget()
 		}
 	}
-	var few [8]*quota // as answers have, but for the oddest
-	heard := few[:0]
+	heard := 0
 	for i := range s.Limits {
 		limit := &s.Limits[i]
 		if !refused && s.RetryAfter.Known {
@@ -42,16 +41,18 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 		}
 		if q != nil {
 			q.like = &s.Limits[i] // the memory of the host's headers uses it again
-			heard = append(heard, q)
+			q.answer = l.answers
+			heard++
 		}
 	}
 	silent := false
 	for _, q := range k.quotas {
-		if !slices.Contains(heard, q) {
+		if q.answer != l.answers {
 			silent = true
 			l.unmentioned(now, g, q, refused)
 		}
 	}
+	l.answers++
 	if silent { // of the others the answer told
 		l.forget(now, k)
 	}
@@ -76,13 +77,13 @@ func (l *learner) unmentioned(now instant, g *ticket, q *quota, refused bool) {
 }
 
 // hearLimit gives one limit of an answer to its account, which it returns, nil if
-// there is none. said are those of the answer that were heard before.
-func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
+// there is none. So many of the answer were heard before.
+func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refused bool, before int) (q *quota, news bool) {
 	k := g.endpoint
-	q = k.again(limit, said)
+	q = k.again(limit, before)
 	again := q != nil
 	if !again {
-		if q = l.meant(limit, k, said); q == nil {
+		if q = l.meant(limit, k); q == nil {
 			return nil, false
 		}
 	}
@@ -92,7 +93,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		if depth, apart := q.Apart(sent, g.where(), limit, units, refused); apart {
 			again = false
 			l.divide(q, g.where(), depth, depth == attribution.ByStem || !q.Sharing.Several())
-			if q = l.quotaOf(limit, k, said); q == nil {
+			if q = l.quotaOf(limit, k); q == nil {
 				return nil, false
 			}
 		}
@@ -142,21 +143,21 @@ func (l *learner) hearAnswer(now instant, g *ticket, q *quota, a *stated.Answer,
 
 // meant is the account of a limit that an answer to a request to endpoint k states; nil: it says
 // nothing, or there is no room for one.
-func (l *learner) meant(limit *headers.Limit, k *endpoint, said []*quota) *quota {
-	if _, ok := limit.Left(); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
+func (l *learner) meant(limit *headers.Limit, k *endpoint) *quota {
+	if _, ok := limit.Left(); !ok && (!limit.Reset.Known || l.known(limit, k) == nil) {
 		return nil // what does not say how much is left says nothing about now
 	}
-	return l.quotaOf(limit, k, said)
+	return l.quotaOf(limit, k)
 }
 
 // again is known, if an answer to a request to endpoint k states the limit in the order in which
 // k's were stated first, as nearly all do, and there is no other account of its name; else nil.
-func (k *endpoint) again(limit *headers.Limit, said []*quota) *quota {
-	if len(said) >= len(k.quotas) {
+func (k *endpoint) again(limit *headers.Limit, before int) *quota {
+	if before >= len(k.quotas) {
 		return nil
 	}
-	q := k.quotas[len(said)]
-	if q.namesake || q.Sharing.Depth() != attribution.ByKind || !limit.Remaining.Known || q.like != limit && !q.ID.Names(limit) || slices.Contains(said, q) {
+	q := k.quotas[before]
+	if q.namesake || q.Sharing.Depth() != attribution.ByKind || !limit.Remaining.Known || q.like != limit && !q.ID.Names(limit) || q.answer == k.learner.answers {
 		return nil
 	}
 	return q
@@ -164,12 +165,11 @@ func (k *endpoint) again(limit *headers.Limit, said []*quota) *quota {
 
 // known returns the account of a limit that a request to endpoint k came back with,
 // or nil. Limits of one name, or without any, are one limit if they are of one
-// size, or bind one endpoint; those of one answer, of which said are heard already,
-// are several.
-func (l *learner) known(limit *headers.Limit, k *endpoint, said []*quota) (known *quota) {
+// size, or bind one endpoint; those of one answer are several.
+func (l *learner) known(limit *headers.Limit, k *endpoint) (known *quota) {
 	best := 0
 	for _, q := range l.quotas {
-		if !q.ID.Names(limit) || slices.Contains(said, q) {
+		if !q.ID.Names(limit) || q.answer == l.answers {
 			continue
 		}
 		near := 0
@@ -202,8 +202,8 @@ func (l *learner) parted(limit *headers.Limit, k *endpoint) bool {
 }
 
 // quotaOf is known, of a new account if there is room for one.
-func (l *learner) quotaOf(limit *headers.Limit, k *endpoint, said []*quota) *quota {
-	if q := l.known(limit, k, said); q != nil {
+func (l *learner) quotaOf(limit *headers.Limit, k *endpoint) *quota {
+	if q := l.known(limit, k); q != nil {
 		return q
 	}
 	return l.newQuota(limit)

@@ -283,7 +283,7 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 			continue
 		}
 		level := attribution.Level{Left: left, Fresh: true, UnderWay: float64(l.scope.entered - l.scope.Waiting + 1)} // with the one that this answers
-		if q := l.known(limit, nil, nil); q != nil {
+		if q := l.known(limit, nil); q != nil {
 			f := q.Facts(now)
 			level.Fresh, level.Was, level.Gained = f.Asking, max(0, f.Left), q.Gained(now, limit.Quota.Value)
 			level.New = !f.Asking && sent >= f.Basis && f.Reset.Known && f.Reset.Value.Sub(now) > brieflyShut

@@ -249,7 +249,7 @@ func (l *learner) recallQuota(now instant, k *endpoint, x *KnownLimit, until ins
 		Reset:  headers.Opt[time.Duration]{Value: until.Sub(now), Known: true},
 	}
 	g := ticket{endpoint: k, sent: now}
-	l.hearLimit(now, &g, limit, false, nil)
+	l.hearLimit(now, &g, limit, false, 0)
 }
 
 // recall lets e begin with a limit that was found before. A belief that would hold

@@ -21,6 +21,7 @@ type quota struct {
 	usual     float64     // the size that good answers state; zero: none does
 	other     bool        // the last answer was a refusal for another limit
 	pretend   pretence
+	answer    uint32         // the last that stated it, by learner.answers
 	like      *headers.Limit // what an answer last stated it by, whose name does not change
 	namesake  bool           // there is another of the same name, or was
 }
@@ -144,7 +145,7 @@ func (l *learner) lacked(now instant, g *ticket, s *headers.Signal) *quota {
 		return nil
 	}
 	for i := range s.Limits {
-		q := l.known(&s.Limits[i], g.endpoint, nil)
+		q := l.known(&s.Limits[i], g.endpoint)
 		if q == nil || q.Ignored() {
 			continue
 		}

@@ -130,7 +130,7 @@ func (e *evidence) doubts(now instant, g *ticket) bool {
 func (l *learner) byOneOf(k *endpoint, s *headers.Signal) bool {
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Exhausted() {
-			if q := l.known(limit, k, nil); q != nil && q.Several() {
+			if q := l.known(limit, k); q != nil && q.Several() {
 				return true
 			}
 		}
@@ -174,7 +174,7 @@ func (l *learner) narrow(now instant, g *ticket, s *headers.Signal) (narrow *quo
 	}
 	for i := range s.Limits {
 		limit := &s.Limits[i]
-		q := l.known(limit, g.endpoint, nil)
+		q := l.known(limit, g.endpoint)
 		if q == nil || q.Ignored() || !limit.Exhausted() || !g.strange() && q.Sharing.Depth() == attribution.ByKind && !q.Everywhere() {
 			continue
 		}
@@ -209,7 +209,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldow
 		if !limit.Reset.Known {
 			continue
 		}
-		q := l.known(limit, k, nil)
+		q := l.known(limit, k)
 		explained = explained || !l.mayBeMute(k, limit) && (q == nil || !q.Vain() && !q.other && !q.Several())
 		reset := min(limit.Reset.Value, stated.MostWindow)
 		supported := q != nil && q.ResetAgreed(now)
