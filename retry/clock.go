@@ -144,9 +144,10 @@ func newClocks() *clocks {
 // now is the time since epoch, by which all clocks count.
 func (p *clocks) now() time.Duration { return time.Since(p.epoch) }
 
-// take returns a clock for f. again says that it may be one that was used before.
-func (p *clocks) take(f *flight, again bool) *clock {
+// lend gives f a clock. That has f only when all of f is set, as it may ring at any time.
+func (p *clocks) lend(f *flight) {
 	var c *clock
+	again := f.ctx.again
 	if again {
 		c, _ = p.idle.Get().(*clock)
 	}
@@ -157,8 +158,8 @@ func (p *clocks) take(f *flight, again bool) *clock {
 			c.stopLast()
 		}
 	}
+	f.ctx.clock = c
 	c.of.Store(f)
-	return c
 }
 
 // note remembers a new clock for close.

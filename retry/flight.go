@@ -61,19 +61,27 @@ func (f *flight) start(now, limit time.Duration) {
 	}
 	f.ctx.mu.Lock()
 	if !f.ctx.landed { // else it is read on after the end: nobody would give a clock back
-		f.limit, f.due, f.ctx.running = limit, later(now, limit), true
-		if f.ctx.clock == nil {
-			f.ctx.clock = f.ctx.clocks.take(f, f.ctx.again)
-		}
-		f.ctx.clock.set(now, f.due)
+		f.set(now, limit)
 	}
 	f.ctx.mu.Unlock()
+}
+
+// set is start, for whom holds ctx.mu, or alone has the flight.
+func (f *flight) set(now, limit time.Duration) {
+	f.limit, f.due, f.ctx.running = limit, later(now, limit), true
+	if f.ctx.clock == nil {
+		f.ctx.clocks.lend(f)
+	}
+	f.ctx.clock.set(now, f.due)
 }
 
 // stop stops the clock and reports whether it has struck. The last time, when
 // the attempt failed or its body has ended or there is none, it frees the
 // context and the clock as well.
-func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
+func (f *flight) stop(last bool) (limit time.Duration, expired bool) { return f.halt(last, nil) }
+
+// halt is stop. If the base has just returned, *e becomes what is known of the attempt.
+func (f *flight) halt(last bool, e *evidence) (limit time.Duration, expired bool) {
 	f.ctx.mu.Lock()
 	if f.ctx.running && !f.ctx.again {
 		f.ctx.clock.timer.Stop() // a bubble's test may count timers
@@ -81,20 +89,25 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	}
 	f.ctx.running = false
 	limit, expired = f.limit, f.ctx.expired
-	if !last || f.ctx.landed {
-		f.ctx.mu.Unlock()
+	var c *clock
+	var watchers watchers
+	ends := last && !f.ctx.landed
+	if ends {
+		c, watchers = f.ctx.clock, f.ctx.finish()
+		if s := f.ctx.shown; s != nil {
+			if h := s.leave(f.ctx.answered); h != nil && c != nil {
+				c.keep(h)
+			}
+		}
+		f.ctx.landed, f.ctx.clock = true, nil
+	}
+	if e != nil {
+		*e = f.evidence()
+	}
+	f.ctx.mu.Unlock()
+	if !ends {
 		return limit, expired
 	}
-	f.ctx.landed = true
-	c := f.ctx.clock
-	watchers := f.ctx.finish()
-	if s := f.ctx.shown; s != nil {
-		if h := s.leave(f.ctx.answered); h != nil && c != nil {
-			c.keep(h)
-		}
-	}
-	f.ctx.clock = nil
-	f.ctx.mu.Unlock()
 	if c != nil && f.ctx.again {
 		f.ctx.clocks.put(c)
 	}
@@ -157,13 +170,11 @@ func (f *flight) late(limit time.Duration) *TimeoutError {
 	return &TimeoutError{Host: hosts.Key(f.r), Limit: limit, Body: f.resp != nil}
 }
 
-// evidence is what is known of an attempt that the base has returned from.
+// evidence is what is known of an attempt that the base has returned from. ctx.mu is held.
 func (f *flight) evidence() (e evidence) {
-	f.ctx.mu.Lock()
 	if f.ctx.shown != nil {
 		e = f.ctx.shown.seen(f.ctx.clocks)
 	}
-	f.ctx.mu.Unlock()
 	e.watched, e.full = true, f.ctx.full
 	return e
 }

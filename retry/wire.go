@@ -140,24 +140,26 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 		way := f.ctx.shown
 		way.lines, way.since, way.free = linesOf(t.Entry), left, left
 	}
-	f.start(left, attempt)
+	if attempt > 0 {
+		f.set(left, attempt)
+	}
 	return f, f.r
 }
 
 // land takes in what the base returned for the attempt.
 func (w *wire) land(f *flight, t *trip.Trip, r *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	f.ctx.answered = err == nil
-	if limit, expired := f.stop(err == nil && resp.Body == http.NoBody); expired {
+	var e evidence
+	if limit, expired := f.halt(err == nil && resp.Body == http.NoBody, &e); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()
 		}
 		t.SetCause(trip.AttemptTimeout)
 		late := f.late(limit)
-		late.at = w.note(t, r, cut{late, err}, f, f.evidence())
+		late.at = w.note(t, r, cut{late, err}, f, e)
 		f.release()
 		return nil, late
 	}
-	e := f.evidence()
 	if err != nil {
 		w.note(t, r, err, f, e)
 		f.release()
