@@ -106,3 +106,62 @@ func together(calls int, call func()) {
 	}
 	wg.Wait()
 }
+
+// stepped is a bucket that gains units all at once, now and then, and states that time as its window.
+type stepped struct {
+	size, gains int
+	every       time.Duration
+	phase       time.Duration
+
+	mu      sync.Mutex
+	used    int
+	gained  time.Time
+	refused int
+}
+
+func (s *stepped) RoundTrip(r *http.Request) (*http.Response, error) {
+	return travel(r, func() time.Duration { return time.Millisecond }, s.decide)
+}
+
+func (s *stepped) decide() (status int, h http.Header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.gained.IsZero() {
+		s.gained = now.Add(-s.phase)
+	}
+	for now.Sub(s.gained) >= s.every {
+		s.gained, s.used = s.gained.Add(s.every), max(0, s.used-s.gains)
+	}
+	if status, h = http.StatusOK, make(http.Header); s.used < s.size {
+		s.used++
+	} else {
+		status = http.StatusTooManyRequests
+		s.refused++
+	}
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=%d`, s.size, int(s.every.Seconds())))
+	h.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, s.size-s.used, int(math.Ceil(s.gained.Add(s.every).Sub(now).Seconds()))))
+	return status, h
+}
+
+// A server can state a window in which fewer units come back than it says. Who takes it for a bucket of
+// that rate is refused every other time, always a little before the next unit comes, and finds that out.
+func TestABucketThatGainsInStepsIsNotAskedBetween(t *testing.T) {
+	const calls, callers = 60, 4
+	for _, limit := range []struct {
+		size, gains int
+		every       time.Duration
+	}{{2, 1, 3 * time.Second}, {3, 1, 5 * time.Second}, {4, 2, 10 * time.Second}, {8, 2, 2 * time.Second}} {
+		for _, phase := range []time.Duration{0, 400 * time.Millisecond, 1300 * time.Millisecond} {
+			s := &stepped{size: limit.size, gains: limit.gains, every: limit.every, phase: phase}
+			synctest.Test(t, func(t *testing.T) {
+				rt := must(weir.New(s, weir.Config{Throttle: throttle.Config{MaxWait: time.Hour}}))(t)
+				lost, took := load{callers: callers, calls: calls / callers, wait: time.Hour}.round(t, rt)
+				ideal := time.Duration((calls-s.size)/s.gains) * s.every
+				if lost > 0 || s.refused > calls/3 || took > ideal*21/20 {
+					t.Errorf("%d, and %d more every %v: %d of %d lost, %d refused, after %v, want none, a third, and %v at most", s.size, s.gains, s.every, lost, calls, s.refused, took, ideal)
+				}
+			})
+		}
+	}
+}

@@ -72,6 +72,12 @@ func TestWhatIsLeftTellsTheKind(t *testing.T) {
 		{"and refuses", 100, 10, far, []answer{
 			{left: 0, at: 0}, {left: 9, at: sec}, {left: 18, at: 2 * sec}, {left: 0, at: 4 * sec, refused: true}, {left: 9, at: 5 * sec},
 		}, refill.Bucket, true},
+		{"refused when a unit should be there", 10, 1, far, append(each(0, 0, 0, 0), []answer{
+			{at: 4 * sec, refused: true}, {at: 5 * sec}, {at: 6 * sec, refused: true}, {at: 7 * sec}, {at: 8 * sec, refused: true}, {at: 9 * sec, refused: true},
+		}...), refill.Window, false},
+		{"refused when half a unit should be", 10, 1, far, append(each(0, 0, 0, 0), []answer{
+			{at: 7 * sec / 2, refused: true}, {at: 5 * sec}, {at: 11 * sec / 2, refused: true}, {at: 7 * sec}, {at: 15 * sec / 2, refused: true}, {at: 8 * sec},
+		}...), refill.Bucket, true},
 		{"as a log has it", 10, 1, far, []answer{
 			{left: 0, at: 0}, {left: 4, at: sec, log: exactly(5)}, {left: 3, at: sec + sec/10, log: exactly(4)}, {left: 5, at: 2 * sec, log: exactly(6)},
 		}, refill.Log, true},

@@ -56,7 +56,7 @@ func (j *Judge) compare(a *Answer) bool {
 		return false // a little later it can be seen better
 	}
 	if off[Bucket] = vague; rate > 0 {
-		off[Bucket] = v.gained(rate*v.shortest, rate*v.longest)
+		off[Bucket] = v.steadily(rate)
 	}
 	off[Log] = max(off[Window], off[Bucket]) // without a prediction of its own a kind must not become the likeliest
 	off[Counter] = off[Log]
