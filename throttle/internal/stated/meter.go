@@ -50,8 +50,8 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 // Answered implements meter.Meter. Hear, and not this, learns from the answer.
 func (q *Limit) Answered(now meter.Instant, n int64, m meter.Token, granted meter.Instant) (more bool) {
 	if q.counted {
-		if q.release(n, m, granted); q.trail != nil && !q.late(granted) {
-			q.trail.add(now, n)
+		if q.release(n, m, granted); q.trail != nil {
+			q.trail.answered(now, n, q.late(granted))
 		}
 	}
 	return false

@@ -35,6 +35,7 @@ type trail struct {
 	spent  meter.Log     // units by when their answer came
 	shared meter.Instant // until then the trail is not used: somebody else spends, or the window is longer than stated
 	whole  meter.Instant // until then it is not used, either: units count that were spent before there was a trail
+	spared int64         // units of a refused request of which Answered is about to be told
 }
 
 // trace keeps q's trail. It learns from an answer to a request of so many
@@ -47,7 +48,10 @@ func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, 
 		return
 	}
 	t, per := q.trail, q.window
-	if !drew && !refused {
+	switch {
+	case drew && refused:
+		t.spared = int64(units)
+	case !drew && !refused:
 		t.add(now, int64(units))
 	}
 	left, ok := l.Left()
@@ -81,6 +85,14 @@ func (t *trail) add(now meter.Instant, n int64) {
 		t.spent.Forget(now - meter.Instant(t.spec.Per))
 		t.spent.Add(now, min(n, math.MaxInt64-t.spent.Sum), t.spec.Grain())
 	}
+}
+
+// answered notes that a request of n units was answered. late says that they are noted already.
+func (t *trail) answered(now meter.Instant, n int64, late bool) {
+	if !late {
+		t.add(now, n-t.spared)
+	}
+	t.spared = 0
 }
 
 // count is how many units were answered after from.

@@ -95,6 +95,22 @@ func TestTrailsOfShortWindows(t *testing.T) {
 	}
 }
 
+// What was refused was not spent.
+func TestWhatWasRefusedIsNoPartOfATrail(t *testing.T) {
+	q := heardQuota(8, 10, 2*sec, 2*sec, nil)
+	for i, refused := range []bool{false, true, false, true, false} {
+		now := hourIn.Add(time.Duration(i) * sec / 10)
+		m := q.Take(now, 1, true)
+		l := stating(float64(7-i), 10, 2*sec, headers.Boundary)
+		l.Window = known(2 * sec)
+		q.Hear(now+1, &Answer{Sent: now, Limit: &l, Cost: 1, Drew: true, Refused: refused})
+		q.Answered(now+1, 1, m, now)
+	}
+	if n := q.trail.count(hourIn); n != 3 {
+		t.Errorf("%v of three units are on the trail", n)
+	}
+}
+
 // Whatever the order in which answers come, what leaves a sliding log is used soon, and no
 // more is let through than the log has room for.
 func TestALogIsUsedAsItsUnitsComeBack(t *testing.T) {
