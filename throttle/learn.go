@@ -242,7 +242,7 @@ func (l *learner) returned(g *ticket) {
 		l.changes = true // who waited for it
 	}
 	for _, q := range g.endpoint.quotas {
-		if !g.drew(q) {
+		if q.Awaits() && !g.drew(q) {
 			q.Came()
 		}
 	}

@@ -51,7 +51,7 @@ func (k *endpoint) quotaNeeds(buf []queue.Need, q *ask) []queue.Need {
 		}
 		ample := x.Ample(q.now, n)
 		q.roomy = q.roomy && ample && x.account.Clear(q.now)
-		if !x.Sharing.Settled() && !(ample && x.Sharing.Depth() == attribution.ByKind) {
+		if !(ample && x.Sharing.Depth() == attribution.ByKind) && !x.Sharing.Settled() {
 			if w == (attribution.Where{}) {
 				w = k.whereOf(q.r)
 			}

@@ -61,6 +61,9 @@ func (q *Limit) Passed(now meter.Instant, n int, units float64) {
 	}
 }
 
+// Awaits reports that requests are under way that Passed counted, so that Came has something to do.
+func (q *Limit) Awaits() bool { return q.passed > 0 || q.early > 0 }
+
 // Came notes that a request ended which did not draw on q. Its cost need not be known: an
 // even part of the units that Passed counted goes with each of them.
 func (q *Limit) Came() {
