@@ -44,7 +44,6 @@ type learner struct {
 	endpoints  []*endpoint   // at most maxEndpoints
 	other      *endpoint     // shared by the endpoints beyond maxEndpoints
 	quotas     []*quota      // at most maxQuotas
-	answers    uint32        // the number, from 1, of the answer that is heard or will be next
 	paths      *learnedPaths // nil: no limit was stated
 	blame      *blame        // nil: never refused
 	whose      uint16        // the caller, as Knowledge says it; zero: anyone
@@ -81,7 +80,7 @@ type endpoint struct {
 }
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
-	l := &learner{scope: s, host: host, answers: 1}
+	l := &learner{scope: s, host: host}
 	l.terms = t
 	l.account = queue.Account{Meter: l, Label: t.words.server, Group: &s.Group}
 	return l

@@ -41,18 +41,20 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 		}
 		if q != nil {
 			q.like = &s.Limits[i] // the memory of the host's headers uses it again
-			q.answer = l.answers
+			q.said = true
 			heard++
 		}
 	}
 	silent := false
 	for _, q := range k.quotas {
-		if q.answer != l.answers {
+		if !q.said {
 			silent = true
 			l.unmentioned(now, g, q, refused)
 		}
 	}
-	l.answers++
+	for _, q := range l.quotas {
+		q.said = false
+	}
 	if silent { // of the others the answer told
 		l.forget(now, k)
 	}
@@ -157,7 +159,7 @@ func (k *endpoint) again(limit *headers.Limit, before int) *quota {
 		return nil
 	}
 	q := k.quotas[before]
-	if q.namesake || q.Sharing.Depth() != attribution.ByKind || !limit.Remaining.Known || q.like != limit && !q.ID.Names(limit) || q.answer == k.learner.answers {
+	if q.namesake || q.Sharing.Depth() != attribution.ByKind || !limit.Remaining.Known || q.like != limit && !q.ID.Names(limit) || q.said {
 		return nil
 	}
 	return q
@@ -169,7 +171,7 @@ func (k *endpoint) again(limit *headers.Limit, before int) *quota {
 func (l *learner) known(limit *headers.Limit, k *endpoint) (known *quota) {
 	best := 0
 	for _, q := range l.quotas {
-		if !q.ID.Names(limit) || q.answer == l.answers {
+		if !q.ID.Names(limit) || q.said {
 			continue
 		}
 		near := 0

@@ -20,8 +20,8 @@ type quota struct {
 	spent     bool        // the last answer left nothing
 	usual     float64     // the size that good answers state; zero: none does
 	other     bool        // the last answer was a refusal for another limit
+	said      bool        // the answer that is heard now has stated it
 	pretend   pretence
-	answer    uint32         // the last that stated it, by learner.answers
 	like      *headers.Limit // what an answer last stated it by, whose name does not change
 	namesake  bool           // there is another of the same name, or was
 }
