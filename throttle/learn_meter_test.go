@@ -23,7 +23,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 	steady.Sent(hourIn)
 	steady.accepted(hourIn, hourIn)
 	open := new(cooldown.Cooldown)
-	asked := askedUntil(at0(0))
+	asked, asking := askedUntil(at0(0)), 11*sec/10
 	for _, test := range []struct {
 		name string
 		c    *cooldown.Cooldown
@@ -36,7 +36,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 		{"a rate", open, steady, 2 * sec, 12 * sec},
 		{"a longer pause", pausedUntil(at0(3 * sec)), steady, 3 * sec, 13 * sec},
 		{"a shorter one", pausedUntil(at0(sec)), steady, 2 * sec, 12 * sec},
-		{"one asks", asked, steady, sec, -1},
+		{"one asks", asked, steady, asking, -1},
 		{"no limit yet", open, new(evidence), 0, 0},
 		{"a window with room", open, windowed(4), 0, 0},
 	} {
@@ -126,11 +126,11 @@ func TestEndpointAsAMeter(t *testing.T) {
 	}
 	later := hourIn.Add(sec)
 	m := k.Take(later, 1, true)
-	if m&markAsks == 0 || k.At(later, 1) != later.Add(sec) {
+	if m&markAsks == 0 || k.At(later, 1) != later.Add(11*sec/10) {
 		t.Error("more than one asks")
 	}
 	k.Return(later, 1, m&^markAsks, later, 0)
-	if k.At(later, 1) != later.Add(sec) {
+	if k.At(later, 1) != later.Add(11*sec/10) {
 		t.Error("another one's end is no answer to who asks")
 	}
 	k.Return(later, 1, m, later, 0)

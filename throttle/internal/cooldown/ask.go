@@ -22,6 +22,11 @@ const (
 	// does. A refusal comes within a few round trips. So a request that takes a second was
 	// accepted or hangs, and others need not wait for it.
 	patience = time.Second
+	// asking is patience at the end of a pause. It is a little more, as many windows last a second
+	// from their first request on: others would come just as that one's window ends, and nobody
+	// could tell to which window they belong. With a second, one of eight hosts with such windows
+	// whose answers take long was taken for one that bears ten requests at a time.
+	asking = patience + patience/10
 
 	// quietFor is how many times as long as the slowest refusal lately took a request has to be
 	// under way so that it was not refused. A server takes longer to refuse when it is busy, but
@@ -123,12 +128,12 @@ func (c *Cooldown) Start(now meter.Instant) (asks bool) {
 	if c == nil {
 		return false
 	}
-	q, heard := &c.question, max(patience, Quiet(c.trip))
+	q, heard := &c.question, max(asking, Quiet(c.trip))
 	if q.open && q.asks > 0 && q.first != 0 && now.Sub(q.first) >= heard {
 		c.served, c.capped = true, false
 		q.Close()
 	}
-	if asks = q.Ask(now, patience); asks {
+	if asks = q.Ask(now, asking); asks {
 		q.again = min(q.again, q.first.Add(heard))
 	}
 	return asks

@@ -272,22 +272,22 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotRefusedSoonWasAccepted: one a second asks whether a pause is over. It is once the
+// TestWhoIsNotRefusedSoonWasAccepted: one after the other asks whether a pause is over. It is once the
 // first of them has been under way for far longer than the slowest refusal lately took: for ten times
 // as long, or for a second more than twice as long, whichever is sooner.
 func TestWhoIsNotRefusedSoonWasAccepted(t *testing.T) {
 	for trip, over := range map[time.Duration]time.Duration{
-		40 * time.Millisecond:  sec,
+		40 * time.Millisecond:  asking,
 		200 * time.Millisecond: 1450 * time.Millisecond,
 		2 * sec:                5050 * time.Millisecond,
 	} {
 		var c cooldown.Cooldown
 		refuse(&c, trip, 0, retryIn(sec))
 		begun, asks := trip+sec, 0
-		now, most := begun, int((over-1)/sec)+1
-		for ; c.Start(at(now)); now = min(now+sec, begun+over) {
-			if asks++; c.At(min(at(now+sec), at(begun+over))-1) != meter.Never {
-				t.Errorf("refused after %v: more than one asks in a second", trip)
+		now, most := begun, int((over-1)/asking)+1
+		for ; c.Start(at(now)); now = min(now+asking, begun+over) {
+			if asks++; c.At(min(at(now+asking), at(begun+over))-1) != meter.Never {
+				t.Errorf("refused after %v: more than one asks at a time", trip)
 			}
 		}
 		if asks != most || !c.Over() || c.At(at(now)) != at(now) || c.Start(at(now)) {
