@@ -31,10 +31,13 @@ func (j *Judge) interval(a *Answer) interval {
 	return v
 }
 
+// low is how many units there are at least, if so many came back.
+func (v *interval) low(gained float64) float64 { return min(v.stays.Least+gained, v.anew.Least) }
+
 // gained is how much speaks against it that so many units came back.
 func (v *interval) gained(least, most float64) float64 {
 	return Span{
-		Least: min(v.stays.Least+least, v.anew.Least) - 1, // what is stated is rounded down
+		Least: v.low(least) - 1, // what is stated is rounded down
 		Most:  min(v.stays.Most+most, v.size),
 	}.off(v.there)
 }
@@ -47,6 +50,6 @@ func (v *interval) steadily(rate float64) float64 {
 	if v.lacked == 0 {
 		return off
 	}
-	low := min(v.stays.Least+rate*v.shortest, v.anew.Least)
-	return max(off, min(most, -math.Log(max(0, min(1, v.lacked-low))))/2)
+	likely := max(0, min(1, v.lacked-v.low(rate*v.shortest)))
+	return max(off, min(most, -math.Log(likely))/2)
 }
